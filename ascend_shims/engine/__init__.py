@@ -1,0 +1,1 @@
+"""Bringing the bindings of this process to what a plan says, and reading them."""

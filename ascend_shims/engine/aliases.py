@@ -1,0 +1,134 @@
+"""Other references to a slot's value, and moving them along.
+
+`from m import f` leaves a second reference to `f` behind that a write to `m.f`
+does not change. When a slot's visible value changes, every such reference in
+the namespace of a loaded module or class follows, found by identity in the
+plain dictionaries: nothing is asked of the objects themselves, so no lazy
+import fires.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from types import MethodType, ModuleType
+from typing import Any
+
+from .slot import namespace
+
+__all__ = ["Alias", "Move", "find", "rebindable"]
+
+_SHARED = (
+    type(None),
+    bool,
+    int,
+    float,
+    complex,
+    str,
+    bytes,
+    tuple,
+    frozenset,
+    type(Ellipsis),
+    type(NotImplemented),
+)
+"""Values that the interpreter may share between unrelated names: the same `None`
+elsewhere is not an alias."""
+
+
+@dataclass(frozen=True)
+class Move:
+    """A value and what takes its place."""
+
+    old: Any
+    new: Any
+
+
+@dataclass(frozen=True)
+class Alias:
+    """One reference in a namespace."""
+
+    owner: ModuleType | type
+    name: str
+    held: Any
+    """What is there: the old value, or a method bound to it."""
+    move: Move
+
+    @property
+    def key(self) -> tuple[int, str]:
+        return id(self.owner), self.name
+
+    def follow(self) -> Any:
+        """The value that belongs there after the move."""
+        if self.held is self.move.old:
+            return self.move.new
+        return MethodType(self.move.new, self.held.__self__)
+
+    def __str__(self) -> str:
+        owner = self.owner
+        if isinstance(owner, type):
+            return f"{owner.__module__}:{owner.__qualname__}.{self.name}"
+        return f"{owner.__name__}:{self.name}"
+
+
+def rebindable(value: Any) -> bool:
+    """Whether identity with `value` means being the same reference."""
+    return not isinstance(value, _SHARED)
+
+
+def _modules(skip: tuple[str, ...]) -> Iterator[ModuleType]:
+    seen: set[int] = set()
+    for name, module in list(sys.modules.items()):
+        # A module may stand in sys.modules under several names.
+        if id(module) in seen or name.partition(".")[0] in skip:
+            continue
+        if issubclass(type(module), ModuleType):
+            seen.add(id(module))
+            yield module
+
+
+def _holders(
+    items: Iterable[tuple[str, Any]],
+    owner: ModuleType | type,
+    moves: dict[int, Move],
+) -> Iterator[Alias]:
+    for name, value in items:
+        move = moves.get(id(value))
+        if move is None and type(value) is MethodType:
+            move = moves.get(id(value.__func__))
+        if move is not None:
+            yield Alias(owner, name, value, move)
+
+
+def find(moves: Iterable[Move], *, skip: tuple[str, ...] = ()) -> list[Alias]:
+    """Every reference to an old value in a loaded module's or class's namespace.
+
+    `skip` names top-level packages to leave alone.
+    """
+    wanted = {id(move.old): move for move in moves if rebindable(move.old)}
+    if not wanted:
+        return []
+    found: list[Alias] = []
+    seen: set[int] = set()
+    classes: list[type] = []
+
+    def visit(owner: ModuleType | type, values: dict[str, Any]) -> None:
+        # One pass at C speed decides for most namespaces that there is nothing.
+        held = list(values.values())
+        if not wanted.keys().isdisjoint(map(id, held)) or MethodType in map(type, held):
+            found.extend(_holders(list(values.items()), owner, wanted))
+        for value in held:
+            # Not isinstance: that asks a proxy object for its `__class__`.
+            if issubclass(type(value), type) and id(value) not in seen:
+                seen.add(id(value))
+                classes.append(value)
+
+    for module in _modules(skip):
+        visit(module, namespace(module))
+    while classes:
+        cls = classes.pop()
+        values = namespace(cls)
+        home = values.get("__module__")
+        if type(home) is not str or home.partition(".")[0] not in skip:
+            visit(cls, values)
+    return found

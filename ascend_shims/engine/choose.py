@@ -1,0 +1,104 @@
+"""Which of a patch's candidates is its target, as far as can be told now."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from types import FunctionType, ModuleType
+
+from ..environment.modules import binds, find_module
+from ..registry.model import Patch
+from .slot import (
+    ABSENT,
+    MissingTargetError,
+    Slot,
+    inherited,
+    is_initialising,
+    resolve,
+    split,
+)
+
+__all__ = ["Missing", "Waiting", "choose", "exists", "home"]
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """The target lies in a module that is not loaded, or not finished, yet."""
+
+    target: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Missing:
+    """No candidate exists upstream."""
+
+    reason: str
+
+
+def exists(slot: Slot) -> bool:
+    """Whether the slot holds a value, its own or an inherited one."""
+    if slot.read() is not ABSENT:
+        return True
+    owner = slot.owner
+    return isinstance(owner, type) and inherited(owner, slot.name) is not ABSENT
+
+
+def home(slot: Slot) -> Slot:
+    """The slot where the value of `slot` is defined, if that holds the same value.
+
+    A patch on an imported name that is meant for every reference belongs there:
+    two patches on two names of one object then meet in one slot.
+    """
+    value = slot.read()
+    if not isinstance(slot.owner, ModuleType) or not isinstance(value, FunctionType):
+        return slot
+    target = f"{value.__module__}:{value.__qualname__}"
+    try:
+        defined = resolve(target)
+    except MissingTargetError:
+        return slot
+    return defined if defined.read() is value else slot
+
+
+def _loaded(target: str, patch: Patch) -> Slot | str:
+    try:
+        slot = resolve(target)
+    except MissingTargetError as error:
+        return str(error)
+    if patch.kind == "add" or exists(slot) or target == patch.candidates[-1]:
+        # The last candidate is handed on as it is: laying a layer on it says
+        # precisely what is wrong.
+        return slot
+    return f"{target} does not exist"
+
+
+def choose(patch: Patch, executed: frozenset[str]) -> Slot | Waiting | Missing:
+    """The slot to patch, the module to wait for, or why there is neither.
+
+    `executed` names modules that are known to have finished although the import
+    system does not say so yet. Candidates are taken in order; one that lies in
+    an unloaded module is passed over where its source does not bind the name.
+    """
+    reasons = []
+    for target in patch.candidates:
+        module_name, qualname = split(target)
+        module = sys.modules.get(module_name)
+        if isinstance(module, ModuleType):
+            if is_initialising(module) and module_name not in executed:
+                return Waiting(target, f"{module_name} is still being imported")
+            found = _loaded(target, patch)
+            if isinstance(found, Slot):
+                return found
+            reasons.append(found)
+            continue
+        spec = find_module(module_name)
+        if spec is None:
+            reasons.append(f"there is no module {module_name}")
+            continue
+        only = target == patch.candidates[-1]
+        if not only and binds(spec, qualname.partition(".")[0]) is False:
+            reasons.append(f"{module_name} does not define {qualname}")
+            continue
+        return Waiting(target, f"{module_name} is not imported yet")
+    return Missing("; ".join(reasons))

@@ -1,0 +1,149 @@
+"""Whether a replacement can take every call that its target can take.
+
+Decided on signatures, before anything is written, so that a replacement written
+against an older release is refused at apply time and not at its first call.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from inspect import Parameter
+from typing import Any
+
+from ..errors import ShimsError
+
+__all__ = ["BrokenContractError", "check_calls", "check_nature"]
+
+_POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
+
+
+class BrokenContractError(ShimsError):
+    """Upstream is not what a patch relies on; nothing was written."""
+
+
+def _parameters(function: Any, skip: int) -> list[Parameter] | None:
+    """Parameters after the first `skip` positional ones; None where unknowable."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        # Some built-ins have no signature; then there is nothing to compare.
+        return None
+    while skip and parameters and parameters[0].kind in _POSITIONAL:
+        parameters.pop(0)
+        skip -= 1
+    return parameters
+
+
+class _Taker:
+    """What the replacement accepts, position by position and name by name."""
+
+    def __init__(self, parameters: list[Parameter]) -> None:
+        self.positions = [p for p in parameters if p.kind in _POSITIONAL]
+        self.names = {p.name: p for p in parameters if p.kind in _NAMED}
+        self.rest = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
+        self.others = any(p.kind is Parameter.VAR_KEYWORD for p in parameters)
+
+    def at(self, position: int, name: str, keyword_too: bool) -> str | None:
+        """What is wrong with passing `name` at `position`, if anything."""
+        if position >= len(self.positions):
+            if not self.rest:
+                return f"does not take parameter `{name}` by position"
+            if keyword_too and not self.others and name not in self.names:
+                return f"does not take parameter `{name}` by keyword"
+            return None
+        mine = self.positions[position]
+        if not keyword_too or mine.kind is Parameter.POSITIONAL_ONLY:
+            by_name = self.others or not keyword_too
+            return None if by_name else f"does not take parameter `{name}` by keyword"
+        if mine.name == name:
+            return None
+        if name in self.names:
+            return (
+                f"takes parameter `{name}` at another position: "
+                f"`{mine.name}` stands in its place"
+            )
+        return f"does not take parameter `{name}`: `{mine.name}` stands in its place"
+
+    def named(self, name: str) -> str | None:
+        if name in self.names or self.others:
+            return None
+        return f"does not take parameter `{name}`"
+
+
+def _complaint(target: list[Parameter], replacement: list[Parameter]) -> str | None:
+    taker = _Taker(replacement)
+    served: set[str] = set()
+    position = 0
+    for parameter in target:
+        wrong: str | None = None
+        mine: Parameter | None = None
+        if parameter.kind in _POSITIONAL:
+            # Nobody passes `self` by keyword, so its name is free.
+            keyword_too = parameter.kind is Parameter.POSITIONAL_OR_KEYWORD and not (
+                position == 0 and parameter.name in ("self", "cls")
+            )
+            wrong = taker.at(position, parameter.name, keyword_too)
+            if position < len(taker.positions):
+                mine = taker.positions[position]
+            position += 1
+        elif parameter.kind is Parameter.KEYWORD_ONLY:
+            wrong = taker.named(parameter.name)
+            mine = taker.names.get(parameter.name)
+        elif parameter.kind is Parameter.VAR_POSITIONAL and not taker.rest:
+            wrong = f"does not take further positions (`*{parameter.name}`)"
+        elif parameter.kind is Parameter.VAR_KEYWORD and not taker.others:
+            wrong = f"does not take further keywords (`**{parameter.name}`)"
+        if wrong:
+            return wrong
+        if mine is None:
+            continue
+        served.add(mine.name)
+        optional = parameter.default is not Parameter.empty
+        if optional and mine.default is Parameter.empty:
+            return f"requires parameter `{mine.name}`, which callers may leave out"
+    for extra in [*taker.positions, *taker.names.values()]:
+        if extra.name not in served and extra.default is Parameter.empty:
+            return f"requires parameter `{extra.name}`, which no caller passes"
+    return None
+
+
+def check_calls(
+    replacement: Callable[..., Any], target: Callable[..., Any], *, skip: int, said: str
+) -> None:
+    """Raise `BrokenContractError` if a call that `target` allows cannot be bound.
+
+    `skip` leading parameters of `replacement` are filled by the engine (the
+    `call` of a wrapper). `said` names both in the message.
+    """
+    wanted = _parameters(target, 0)
+    offered = _parameters(replacement, skip)
+    if wanted is None or offered is None:
+        return
+    complaint = _complaint(wanted, offered)
+    if complaint:
+        allowed = _spell(wanted)
+        raise BrokenContractError(f"{said} {complaint}; upstream allows {allowed}")
+
+
+def _spell(parameters: list[Parameter]) -> str:
+    bare = [p.replace(annotation=Parameter.empty) for p in parameters]
+    return str(inspect.Signature(bare))
+
+
+def _nature(function: Any) -> str:
+    if inspect.iscoroutinefunction(function):
+        return "a coroutine function"
+    if inspect.isasyncgenfunction(function):
+        return "an asynchronous generator function"
+    if inspect.isgeneratorfunction(function):
+        return "a generator function"
+    return "a plain function"
+
+
+def check_nature(replacement: Any, target: Any, *, said: str) -> None:
+    """Raise `BrokenContractError` if one returns at once and the other is awaited."""
+    mine, upstream = _nature(replacement), _nature(target)
+    if mine != upstream:
+        raise BrokenContractError(f"{said} is {mine}, upstream's is {upstream}")

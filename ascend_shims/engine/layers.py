@@ -1,0 +1,200 @@
+"""Layers: what each patch contributes to a slot, and how they fold.
+
+A slot's visible value is its base with the layers laid over it in registry
+order. Layers may come and go in any order; each time the fold is made anew, so
+no layer holds on to a neighbour that is gone.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from types import FunctionType, ModuleType, WrapperDescriptorType
+from typing import Any
+
+from ..registry.model import Patch
+from .contract import BrokenContractError, check_calls, check_nature
+from .slot import ABSENT, MissingTargetError, Slot, inherited
+from .wrappers import Mark, Wrapper, peel, same_descriptor, stand_in_front
+
+__all__ = ["Layer", "SlotState", "beneath_of"]
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One patch, with its replacement resolved, ready to be laid on a slot."""
+
+    gap: str
+    order: tuple[int, int]
+    patch: Patch
+    replacement: Any
+    said: str
+    """How messages name the replacement."""
+    mark: Callable[[Callable[[], Any], str, str], Mark]
+
+    @property
+    def is_binding(self) -> bool:
+        """Whether only this one name changes, and no other reference."""
+        return self.patch.scope == "binding"
+
+    def check(self, slot: Slot, beneath: Any) -> None:
+        """Raise unless this layer can be laid over `beneath`. Writes nothing.
+
+        Raises `MissingTargetError`, `BrokenContractError`, `NotWrappableError`
+        or `ImmutableOwnerError`.
+        """
+        slot.check_writable()
+        if self.patch.kind == "add":
+            if beneath is not ABSENT:
+                raise BrokenContractError(
+                    f"{slot.target} exists upstream; `kind: add` is for what does not"
+                )
+            return
+        if beneath is ABSENT:
+            raise MissingTargetError(_why_absent(slot))
+        function = peel(beneath)
+        if isinstance(function, type):
+            self._check_class(slot, function)
+        elif callable(function) and callable(self.replacement):
+            if self.patch.kind == "wrap":
+                check_calls(self.replacement, function, skip=1, said=self.said)
+            elif self.patch.kind == "replace":
+                check_calls(self.replacement, function, skip=0, said=self.said)
+                check_nature(self.replacement, function, said=self.said)
+        elif callable(function) and not callable(self.replacement):
+            raise BrokenContractError(f"{self.said} is not callable, {slot.target} is")
+
+    def _check_class(self, slot: Slot, upstream: type) -> None:
+        if self.patch.kind != "replace":
+            raise BrokenContractError(
+                f"{slot.target} is a class, which cannot be wrapped; patch its methods"
+            )
+        if self.patch.swap_is_safe:
+            return
+        subclasses: list[type] = type.__subclasses__(upstream)
+        heirs = [heir.__qualname__ for heir in subclasses]
+        heard = f"; it has subclasses ({', '.join(heirs[:3])})" if heirs else ""
+        raise BrokenContractError(
+            f"{slot.target} is a class{heard}: a swapped class breaks isinstance, "
+            "pickling and field types. Patch its methods, or say `swap_is_safe` "
+            "and why"
+        )
+
+    def build(self, slot: Slot, beneath: Any) -> Wrapper:
+        """This layer's raw value over the raw value `beneath`.
+
+        Raises what the patch's own code raises when it decorates.
+        """
+        if self.patch.kind == "add" or not callable(peel(beneath)):
+            return Wrapper(self.replacement, lambda: None)
+        function = peel(beneath)
+        if isinstance(function, type):
+            return Wrapper(self.replacement, lambda: None)
+        call: Callable[..., Any] = self.replacement
+        if self.patch.kind == "wrap":
+            call = functools.partial(self.replacement, function)
+        elif self.patch.kind == "decorate":
+            call = self.replacement(function)
+            check_calls(call, function, skip=0, said=f"what {self.said} returns")
+            check_nature(call, function, said=f"what {self.said} returns")
+        return stand_in_front(
+            beneath,
+            call,
+            owner=slot.owner,
+            name=slot.name,
+            mark=lambda wears: self.mark(wears, self.gap, slot.target),
+        )
+
+
+def _why_absent(slot: Slot) -> str:
+    if isinstance(slot.owner, ModuleType) and "__getattr__" in vars(slot.owner):
+        return (
+            f"{slot.target} is no binding of the module (its __getattr__ may serve "
+            "the name); patch the place where it is defined"
+        )
+    return f"{slot.target} does not exist in the loaded upstream"
+
+
+def _forward(owner: type, name: str, raw: Any) -> Any:
+    """A stand-in for an inherited member that asks the bases at each call.
+
+    A fixed copy would go stale when a base is patched or reverted later.
+    """
+    function = peel(raw)
+
+    if isinstance(raw, staticmethod):
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return getattr(super(owner, owner), name)(*args, **kwargs)
+
+    else:
+
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            self, *rest = args
+            return getattr(super(owner, self), name)(*rest, **kwargs)
+
+    functools.update_wrapper(forward, function)
+    return same_descriptor(raw, forward, owner, name)
+
+
+def beneath_of(slot: Slot, base: Any) -> Any:
+    """What the lowest layer of a slot stands in front of.
+
+    The slot's own value, or where a class merely inherits one, a way to it.
+    """
+    if base is not ABSENT or not isinstance(slot.owner, type):
+        return base
+    raw = inherited(slot.owner, slot.name)
+    if raw is ABSENT:
+        return ABSENT
+    plain = isinstance(raw, (FunctionType, WrapperDescriptorType))
+    if plain and not inspect.iscoroutinefunction(raw):
+        return _forward(slot.owner, slot.name, raw)
+    if isinstance(raw, (staticmethod, classmethod)):
+        return _forward(slot.owner, slot.name, raw)
+    return raw
+
+
+@dataclass
+class SlotState:
+    """A slot that we have written to: its base, its layers, what is visible.
+
+    `base` is the value found there, stored once; it changes only when the slot
+    turns out to be an alias of another slot whose value changed.
+    """
+
+    slot: Slot
+    base: Any
+    layers: list[Layer] = field(default_factory=list)
+    visible: Any = ABSENT
+    """What we wrote last; `base` where we wrote nothing."""
+    spec: object = None
+    """The module's `__spec__` when we wrote: a reload gives it a new one."""
+    retire: list[Callable[[], None]] = field(default_factory=list)
+    """One a layer of the present fold."""
+    dirty: bool = False
+    """Whether a layer in `visible` has stepped aside since it was written."""
+
+    def fold(self, layers: list[Layer]) -> tuple[Any, list[Callable[[], None]]]:
+        """The raw value with `layers` over the base. Changes nothing."""
+        if not layers:
+            return self.base, []
+        value = beneath_of(self.slot, self.base)
+        retire = []
+        for layer in sorted(layers, key=lambda one: one.order):
+            layer.check(self.slot, value)
+            wrapper = layer.build(self.slot, value)
+            value = wrapper.raw
+            retire.append(wrapper.retire)
+        return value, retire
+
+    @property
+    def is_live(self) -> bool:
+        """Whether the slot holds, right now, what we wrote last."""
+        return self.slot.read() is self.visible
+
+    @property
+    def is_binding(self) -> bool:
+        return any(layer.is_binding for layer in self.layers)

@@ -1,0 +1,127 @@
+"""Where gaps and patches stand: read from the live bindings, with a reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..plan import PlannedGap, PlannedPatch
+from ..states import State
+from .choose import Missing, Waiting
+from .layers import SlotState
+from .table import spec_of
+from .wrappers import Mark, peel
+
+__all__ = [
+    "PatchStanding",
+    "Standing",
+    "adopted",
+    "at_rest",
+    "combined",
+    "fate",
+    "in_place",
+    "not_there",
+]
+
+
+@dataclass(frozen=True)
+class PatchStanding:
+    """Where one patch stands right now."""
+
+    patch: PlannedPatch
+    state: State
+    reason: str
+    target: str | None
+    """The candidate that was chosen, where that can be told."""
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Where one gap stands right now."""
+
+    planned: PlannedGap
+    state: State
+    reason: str
+    patches: tuple[PatchStanding, ...]
+
+
+def fate(state: SlotState) -> State:
+    """Whether a slot of ours is as we left it, and if not, what happened."""
+    if state.is_live:
+        return State.APPLIED
+    if spec_of(state.slot) is not state.spec:
+        return State.LOST
+    return State.BURIED
+
+
+def in_place(
+    planned: PlannedPatch, target: str, state: SlotState | None
+) -> PatchStanding:
+    """The standing of a patch whose target exists."""
+    if state is None:
+        reason = f"{target} was loaded past our import hook; call apply() again"
+        return PatchStanding(planned, State.LOST, reason, target)
+    now = fate(state)
+    reason = target
+    if now is State.LOST:
+        reason = f"{state.slot.module} was reloaded; call apply() again"
+    elif now is State.BURIED:
+        reason = f"{target} was patched on top of ours by {_who(state)}"
+    return PatchStanding(planned, now, reason, target)
+
+
+def not_there(planned: PlannedPatch, chosen: Waiting | Missing) -> PatchStanding:
+    """The standing of a patch whose target is not loaded, or does not exist."""
+    if isinstance(chosen, Missing):
+        return PatchStanding(planned, State.MISSING_TARGET, chosen.reason, None)
+    return PatchStanding(planned, State.PENDING, chosen.reason, chosen.target)
+
+
+def adopted(planned: PlannedPatch, mark: Mark, live: Mark | None) -> PatchStanding:
+    """The standing of a patch that another copy of the toolkit has applied."""
+    if live is None:
+        reason = f"{mark.toolkit} had applied it and does no longer"
+        return PatchStanding(planned, State.LOST, reason, mark.target)
+    reason = f"applied by another copy of the toolkit, {mark.toolkit}"
+    return PatchStanding(planned, State.APPLIED, reason, mark.target)
+
+
+def at_rest(planned: PlannedGap) -> Standing:
+    """The standing of a gap that the plan does not want."""
+    if planned.state is not None:
+        return Standing(planned, planned.state, planned.reason, ())
+    return Standing(planned, State.REVERTED, "given up to another copy", ())
+
+
+def _who(state: SlotState) -> str:
+    value = peel(state.slot.read())
+    kind = type(value)
+    name = getattr(value, "__qualname__", kind.__qualname__)
+    code = getattr(value, "__code__", None)
+    # functools.wraps copies the module's name; the code knows its file.
+    where = getattr(code, "co_filename", getattr(value, "__module__", kind.__module__))
+    return f"{name} of {where}"
+
+
+def combined(planned: PlannedGap, patches: tuple[PatchStanding, ...]) -> Standing:
+    """The standing of a gap from that of its patches."""
+    return Standing(planned, *_combined(planned, patches), patches)
+
+
+def _combined(
+    planned: PlannedGap, patches: tuple[PatchStanding, ...]
+) -> tuple[State, str]:
+    states = {one.state for one in patches}
+    for fault in (State.LOST, State.BURIED):
+        if fault in states:
+            return fault, next(one.reason for one in patches if one.state is fault)
+    found = [one for one in patches if one.state is not State.MISSING_TARGET]
+    states = {one.state for one in found}
+    if states == {State.APPLIED}:
+        adopted = [one.reason for one in found if one.reason.startswith("applied by")]
+        return State.APPLIED, adopted[0] if adopted else planned.reason or "as planned"
+    waiting = [one.reason for one in found if one.state is State.PENDING]
+    if states == {State.PENDING}:
+        return State.PENDING, waiting[0]
+    if not found:
+        return State.MISSING_TARGET, patches[0].reason
+    return State.PARTIAL, f"{len(found) - len(waiting)} of {len(found)}; {waiting[0]}"

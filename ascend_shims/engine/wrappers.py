@@ -1,0 +1,252 @@
+"""Functions that stand in front of other functions and can step aside.
+
+A wrapper looks like what it stands in front of: signature, names, coroutine or
+generator nature, descriptor kind, pickling by reference. It can be retired:
+from then on it calls straight through, also for those who kept a reference to
+it. A plain function stays a plain function with nothing but a call inside, so
+that `torch.compile` traces it; anything else that can be called goes through
+`wrapt`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import aclosing
+from dataclasses import dataclass
+from types import CellType, FunctionType
+from typing import Any, ClassVar
+
+import wrapt
+
+from ..errors import ShimsError
+
+__all__ = [
+    "Mark",
+    "NotWrappableError",
+    "Wrapper",
+    "mark_of",
+    "peel",
+    "same_descriptor",
+    "stand_in_front",
+]
+
+_MARK = "__ascend_shims__"
+
+_COMPILER_MARKS = ("_torchdynamo", "_torch_", "get_compiler_config", "__wrapped__")
+"""Prefixes of what compilers leave on a function. It says something about that
+very function; copied to a wrapper it makes them bypass the wrapper."""
+
+
+class NotWrappableError(ShimsError):
+    """A wrapper is asked for in front of something that cannot be called."""
+
+
+@dataclass(frozen=True)
+class Mark:
+    """What a wrapper says of itself, also to another copy of this toolkit."""
+
+    gap: str
+    target: str
+    toolkit: str
+    """Version and file of the copy that made it."""
+    revert: Callable[[str], None]
+    """Has the copy that made it revert a gap."""
+    wears: Callable[[], Any]
+    """The object the mark was put on: `functools.wraps` copies attributes, so a
+    foreign wrapper around ours wears our mark too, and this tells them apart."""
+
+
+@dataclass(frozen=True)
+class Wrapper:
+    """A wrapper as a raw slot value, and the way to retire it."""
+
+    raw: Any
+    retire: Callable[[], None]
+
+
+def peel(raw: Any) -> Any:
+    """What a descriptor holds inside: the function that a wrapper stands before."""
+    if isinstance(raw, (staticmethod, classmethod)):
+        return raw.__func__
+    if isinstance(raw, property):
+        return raw.fget
+    if isinstance(raw, (functools.cached_property, functools.partialmethod)):
+        return raw.func
+    return raw
+
+
+def same_descriptor(raw: Any, function: Any, owner: type, name: str) -> Any:
+    """`function` in a descriptor of the kind that `raw` is."""
+    if isinstance(raw, (staticmethod, classmethod)):
+        return type(raw)(function)
+    if isinstance(raw, property):
+        return type(raw)(function, raw.fset, raw.fdel, raw.__doc__)
+    if isinstance(raw, functools.cached_property):
+        cached = type(raw)(function)
+        cached.__set_name__(owner, name)
+        return cached
+    if isinstance(raw, functools.partialmethod):
+        return type(raw)(function, *raw.args, **raw.keywords)
+    return function
+
+
+def mark_of(raw: Any) -> Mark | None:
+    """The mark on a raw slot value, if it is a wrapper of ours or of a copy of us."""
+    inner = peel(raw)
+    if type(inner) is FunctionType:
+        mark = inner.__dict__.get(_MARK)
+    elif issubclass(type(inner), wrapt.FunctionWrapper):
+        mark = getattr(inner, "_self_mark", None)
+    else:
+        return None
+    return mark if mark is not None and mark.wears() is inner else None
+
+
+class _Proxy(wrapt.FunctionWrapper):  # type: ignore[type-arg]
+    """In front of a callable that is not a plain function."""
+
+    __slots__: ClassVar[tuple[str, ...]] = ()
+
+    def __reduce_ex__(self, protocol: Any) -> str:
+        return str(self.__wrapped__.__qualname__)
+
+
+def _plain(call: Callable[..., Any]) -> FunctionType:
+    if isinstance(call, functools.partial) and len(call.args) == 1:
+        return _plain_partial(call.func, call.args[0])
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return call(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _plain_partial(call: Callable[..., Any], beneath: Any) -> FunctionType:
+    """The common case, spelled out: one call less than through a partial."""
+
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return call(beneath, *args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _through(call: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+    return call(*args, **kwargs)
+
+
+def _coroutine(call: Callable[..., Any]) -> FunctionType:
+    async def wrapper(*args: Any, **kwargs: Any) -> Any:
+        return await call(*args, **kwargs)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _generator(call: Callable[..., Any]) -> FunctionType:
+    def wrapper(*args: Any, **kwargs: Any) -> Generator[Any, Any, Any]:
+        return (yield from call(*args, **kwargs))
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _async_generator(call: Callable[..., Any]) -> FunctionType:
+    async def wrapper(*args: Any, **kwargs: Any) -> AsyncGenerator[Any, Any]:
+        # `yield from` does not exist here, so sends and throws go by hand.
+        async with aclosing(call(*args, **kwargs)) as inner:
+            step = inner.asend(None)
+            while True:
+                try:
+                    item = await step
+                except StopAsyncIteration:
+                    return
+                try:
+                    sent = yield item
+                except GeneratorExit:
+                    raise
+                except BaseException as error:  # noqa: BLE001 - passed on inward
+                    step = inner.athrow(error)
+                else:
+                    step = inner.asend(sent)
+
+    return wrapper  # type: ignore[return-value]
+
+
+def _maker(function: Any) -> Callable[[Callable[..., Any]], FunctionType]:
+    if inspect.iscoroutinefunction(function):
+        return _coroutine
+    if inspect.isgeneratorfunction(function):
+        return _generator
+    if inspect.isasyncgenfunction(function):
+        return _async_generator
+    return _plain
+
+
+def _dress(wrapper: FunctionType, function: Any) -> None:
+    functools.update_wrapper(wrapper, function)
+    for name in [n for n in wrapper.__dict__ if n.startswith(_COMPILER_MARKS)]:
+        del wrapper.__dict__[name]
+    wrapper.__dict__["__wrapped__"] = function
+
+
+def _call_cell(wrapper: FunctionType) -> CellType:
+    index = wrapper.__code__.co_freevars.index("call")
+    closure = wrapper.__closure__
+    assert closure is not None
+    return closure[index]
+
+
+def _function(beneath: Any, call: Callable[..., Any]) -> tuple[Any, Callable[[], None]]:
+    wrapper = _maker(beneath)(call)
+    _dress(wrapper, beneath)
+    cell = _call_cell(wrapper)
+    straight = _through if "beneath" in wrapper.__code__.co_freevars else beneath
+
+    def retire() -> None:
+        # Through the cell, so that a call costs no check for being retired.
+        cell.cell_contents = straight
+
+    return wrapper, retire
+
+
+def _callable(beneath: Any, call: Callable[..., Any]) -> tuple[Any, Callable[[], None]]:
+    current = [call]
+
+    def through(_wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
+        if instance is None:
+            return current[0](*args, **kwargs)
+        return current[0](instance, *args, **kwargs)
+
+    def retire() -> None:
+        current[0] = beneath
+
+    return _Proxy(beneath, through), retire
+
+
+def stand_in_front(
+    beneath_raw: Any,
+    call: Callable[..., Any],
+    *,
+    owner: Any,
+    name: str,
+    mark: Callable[[Callable[[], Any]], Mark],
+) -> Wrapper:
+    """A wrapper that calls `call` and otherwise looks like `beneath_raw`.
+
+    `mark` makes the mark, given the way to the object that wears it. Raises
+    `NotWrappableError` where `beneath_raw` cannot be called.
+    """
+    beneath = peel(beneath_raw)
+    if isinstance(beneath, type) or not callable(beneath):
+        raise NotWrappableError(
+            f"{name} is a {type(beneath_raw).__name__}, which cannot be wrapped; "
+            "use `kind: replace`, or patch its methods"
+        )
+    if isinstance(beneath, FunctionType):
+        wrapper, retire = _function(beneath, call)
+        wrapper.__dict__[_MARK] = mark(weakref.ref(wrapper))
+    else:
+        wrapper, retire = _callable(beneath, call)
+        wrapper._self_mark = mark(weakref.ref(wrapper))
+    return Wrapper(same_descriptor(beneath_raw, wrapper, owner, name), retire)

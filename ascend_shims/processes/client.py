@@ -1,0 +1,58 @@
+"""Asking every process on this machine that carries shims how its gaps stand."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from .address import address, is_trusted, listening, peer
+
+__all__ = ["Answer", "ask_all"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What one process said."""
+
+    pid: int
+    report: dict[str, Any] | None
+    """Its report, schema 1, or None where it did not give one."""
+    problem: str = ""
+
+
+def _ask(pid: int, timeout: float) -> Answer | None:
+    """The answer of one process; None where it is gone or not ours to ask."""
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
+        connection.settimeout(timeout)
+        try:
+            connection.connect(address(pid))
+            actual, uid = peer(connection)
+            if actual != pid or not is_trusted(uid):
+                return None
+            parts = []
+            while part := connection.recv(1 << 16):
+                parts.append(part)
+        except TimeoutError:
+            return Answer(pid, None, f"no answer within {timeout:g} s: it is busy")
+        except OSError:
+            return None
+    if not parts:
+        return None
+    report = json.loads(b"".join(parts))
+    if "error" in report:
+        return Answer(pid, None, report["error"])
+    return Answer(pid, report)
+
+
+def ask_all(timeout: float = 2.0) -> list[Answer]:
+    """Every other process of this user that carries shims, by process id."""
+    pids = [pid for pid in listening() if pid != os.getpid()]
+    if not pids:
+        return []
+    with ThreadPoolExecutor(max_workers=min(16, len(pids))) as pool:
+        answers = list(pool.map(lambda pid: _ask(pid, timeout), pids))
+    return [answer for answer in answers if answer is not None]

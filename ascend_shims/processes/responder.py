@@ -1,0 +1,81 @@
+"""Answering, in a process with shims, how its gaps stand."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from .address import SUPPORTED, address, is_trusted, peer
+
+__all__ = ["Responder"]
+
+
+class Responder:
+    """A thread that sends a report to whoever of the same user connects.
+
+    It runs only while something is applied, waiting or failed, and blocks in
+    `accept` in between, so it costs nothing.
+    """
+
+    def __init__(self, report: Callable[[], dict[str, Any]]) -> None:
+        self._report = report
+        self._socket: socket.socket | None = None
+
+    def start(self) -> None:
+        if self._socket is not None or not SUPPORTED:
+            return
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            listener.bind(address(os.getpid()))
+            listener.listen(8)
+        except OSError:
+            # A second copy of the toolkit in this process answers already.
+            listener.close()
+            return
+        self._socket = listener
+        threading.Thread(
+            target=self._serve,
+            args=(listener,),
+            name="ascend-shims-responder",
+            daemon=True,
+        ).start()
+
+    def stop(self) -> None:
+        listener, self._socket = self._socket, None
+        if listener is not None:
+            # A close alone does not wake the thread that waits in `accept`.
+            with contextlib.suppress(OSError):
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
+
+    def restart_in_child(self) -> None:
+        """After a fork: the thread stayed behind, and the address is the parent's."""
+        listener, self._socket = self._socket, None
+        if listener is not None:
+            # Only this process's copy of the descriptor: a shutdown would end
+            # the parent's listening too.
+            listener.close()
+            self.start()
+
+    def _serve(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            with connection, contextlib.suppress(OSError):
+                if is_trusted(peer(connection)[1]):
+                    connection.settimeout(5)
+                    connection.sendall(self._answer())
+
+    def _answer(self) -> bytes:
+        try:
+            return json.dumps(self._report()).encode()
+        except Exception as error:  # noqa: BLE001
+            # The thread must live on, and the asker must be told.
+            return json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()

@@ -1,0 +1,184 @@
+"""What is open, what is applied and why not where not: a value, and its JSON."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from .engine.standing import Standing
+from .environment import Environment
+from .errors import ShimsError
+from .plan import Plan
+from .states import State
+
+__all__ = ["SCHEMA", "GapReport", "PatchReport", "Report", "UnappliedError"]
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class PatchReport:
+    """One patch of a gap."""
+
+    target: str
+    """The candidate that was chosen; all of them where none could be."""
+    kind: str
+    replacement: str
+    state: State
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class GapReport:
+    """One gap in one process."""
+
+    id: str
+    title: str
+    status: str
+    kind: str
+    state: State
+    reason: str
+    patches: tuple[PatchReport, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """All gaps of one process, as the live bindings stood when it was made."""
+
+    gaps: tuple[GapReport, ...]
+    plan: str
+    """Digest of the plan; two processes that agree share it."""
+    environment: Environment
+    process: dict[str, Any] = field(default_factory=dict)
+    """`pid` and `role`."""
+    rebound: tuple[str, ...] = ()
+    """References elsewhere that were moved along with a patch, `module:name`."""
+    stale: tuple[str, ...] = ()
+    """References that still hold an unpatched value, and what they are."""
+
+    def __getitem__(self, gap_id: str) -> GapReport:
+        for gap in self.gaps:
+            if gap.id == gap_id:
+                return gap
+        raise KeyError(gap_id)
+
+    def state(self, gap_id: str) -> State:
+        return self[gap_id].state
+
+    @property
+    def faults(self) -> tuple[GapReport, ...]:
+        """Gaps that were wanted and are not in force."""
+        return tuple(gap for gap in self.gaps if gap.state.is_fault)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Plain data for JSON, schema 1."""
+        return {
+            "schema": SCHEMA,
+            "plan": self.plan,
+            "process": self.process,
+            "environment": _environment(self.environment),
+            "gaps": [_gap(gap) for gap in self.gaps],
+            "rebound": list(self.rebound),
+            "stale": list(self.stale),
+        }
+
+
+class UnappliedError(ShimsError):
+    """Strict: a gap that was wanted is not in force. `report` has the whole state."""
+
+    def __init__(self, report: Report) -> None:
+        listed = "; ".join(f"{g.id}: {g.state}: {g.reason}" for g in report.faults)
+        super().__init__(
+            f"{listed}. Switch off what you can do without, "
+            f"ASCEND_SHIMS_DISABLE={','.join(g.id for g in report.faults)}"
+        )
+        self.report = report
+
+
+def _environment(environment: Environment) -> dict[str, Any]:
+    return {
+        "python": environment.python,
+        "device": {
+            "kind": environment.device.kind,
+            "reason": environment.device.reason,
+        },
+        "distributions": {
+            package: {
+                "version": found.version,
+                "distribution": found.name,
+                "file": found.file,
+                "origin": found.origin,
+            }
+            for package, found in environment.distributions.items()
+        },
+    }
+
+
+def _gap(gap: GapReport) -> dict[str, Any]:
+    return {
+        "id": gap.id,
+        "title": gap.title,
+        "status": gap.status,
+        "kind": gap.kind,
+        "state": gap.state.value,
+        "reason": gap.reason,
+        "patches": [
+            {
+                "target": patch.target,
+                "kind": patch.kind,
+                "replacement": patch.replacement,
+                "state": patch.state.value,
+                "reason": patch.reason,
+            }
+            for patch in gap.patches
+        ],
+    }
+
+
+def gap_report(standing: Standing) -> GapReport:
+    """The report on one gap."""
+    gap = standing.planned.gap
+    known = {one.patch.position: one for one in standing.patches}
+    patches = []
+    for planned in standing.planned.patches:
+        one = known.get(planned.position)
+        closed = planned.gate == "closed"
+        if one is not None:
+            state, reason = one.state, one.reason
+        else:
+            state = State.VERSION_SKIPPED if closed else standing.state
+            reason = planned.reason if closed else standing.reason
+        target = (one and one.target) or " or ".join(planned.patch.candidates)
+        patches.append(
+            PatchReport(
+                target, planned.patch.kind, planned.patch.replacement, state, reason
+            )
+        )
+    return GapReport(
+        gap.id,
+        gap.title,
+        gap.status,
+        gap.kind,
+        standing.state,
+        standing.reason,
+        tuple(patches),
+    )
+
+
+def make_report(
+    plan: Plan,
+    standings: list[Standing],
+    *,
+    process: dict[str, Any],
+    rebound: list[str],
+    stale: list[str],
+) -> Report:
+    """Put together what the plan and the engine know."""
+    return Report(
+        gaps=tuple(gap_report(standing) for standing in standings),
+        plan=plan.digest,
+        environment=plan.environment,
+        process=process,
+        rebound=tuple(rebound),
+        stale=tuple(stale),
+    )

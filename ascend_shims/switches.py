@@ -1,0 +1,250 @@
+"""The user's choices: what is on, what is off, and who said so.
+
+They come from environment variables, from arguments of `apply()`, or from both;
+the two are combined so that neither can switch on what the other switched off.
+They leave again as environment variables, which is how they reach the
+processes that this one starts.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Literal, get_args
+
+from .environment.device import DeviceRequest
+from .environment.versions import parse
+from .errors import ConfigurationError
+
+__all__ = ["NAMES", "Choice", "SwitchError", "Switches", "read_switches"]
+
+Mode = Literal["auto", "on", "off"]
+Prefer = Literal["plugin", "shims"]
+
+_PREFIX = "ASCEND_SHIMS"
+_TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
+
+NAMES = {
+    "ASCEND_SHIMS": "auto (default), on: also gaps that are off by default, off: none",
+    "ASCEND_SHIMS_ASSUME": "versions to assume, vllm=0.28.0,torch_npu=2.13.0",
+    "ASCEND_SHIMS_DEVICE": "auto (default), npu, sim or none",
+    "ASCEND_SHIMS_DISABLE": "gaps to leave off, separated by commas",
+    "ASCEND_SHIMS_ONLY": "gaps to apply, all others off",
+    "ASCEND_SHIMS_PREFER": "plugin (default) or shims, where both close a gap",
+    "ASCEND_SHIMS_REGISTRY": "path of another registry",
+    "ASCEND_SHIMS_STRICT": "1: a gap that is wanted but not applied is an error",
+}
+"""Every variable that steers a plan, with what it means."""
+
+_ELSEWHERE = "ASCEND_SHIMS_GUARD"
+"""Prefix of the runtime guard's own variables, which it reads itself."""
+
+
+class SwitchError(ConfigurationError):
+    """A switch names something that does not exist, or has a value it cannot have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One gap's switch and who set it."""
+
+    on: bool | None
+    """None: nobody chose, the registry's default holds."""
+    said_by: str
+
+
+@dataclass(frozen=True, slots=True)
+class Switches:
+    """All choices that were made, as a value."""
+
+    mode: Mode = "auto"
+    only: frozenset[str] | None = None
+    disable: frozenset[str] = frozenset()
+    strict: bool = False
+    registry: Path | None = None
+    device: DeviceRequest = "auto"
+    prefer: Prefer = "plugin"
+    assume: Mapping[str, str] = field(default_factory=dict)
+    said_by: Mapping[str, str] = field(default_factory=dict)
+    """Who made a choice, by field, and by gap id for `disable`."""
+    complaints: tuple[str, ...] = ()
+    """What was written that cannot be understood; the defaults stand instead."""
+
+    def choice(self, gap: str) -> Choice:
+        """What was chosen for one gap."""
+        if self.mode == "off":
+            return Choice(False, self.said_by["mode"])
+        if gap in self.disable:
+            return Choice(False, self.said_by[gap])
+        if self.only is not None:
+            return Choice(gap in self.only, self.said_by["only"])
+        if self.mode == "on":
+            return Choice(True, self.said_by["mode"])
+        return Choice(None, "default")
+
+    def unknown(self, gaps: Iterable[str]) -> tuple[str, ...]:
+        """A complaint for each gap that is named and is not one of `gaps`."""
+        known = list(gaps)
+        named = [*sorted(self.disable), *sorted(self.only or ())]
+        return tuple(
+            f"{self.said_by.get(name, self.said_by.get('only'))} names the gap "
+            f"{name!r}, which is not in the registry{_nearest(name, known)}"
+            for name in named
+            if name not in known
+        )
+
+    def narrowed(
+        self,
+        *,
+        only: Iterable[str] | None = None,
+        disable: Iterable[str] = (),
+        strict: bool | None = None,
+        registry: Path | None = None,
+        said_by: str,
+    ) -> Switches:
+        """These switches with further ones on top. What is off stays off."""
+        off = frozenset(disable)
+        wanted = None if only is None else frozenset(only)
+        who = dict(self.said_by)
+        who.update(dict.fromkeys(off - self.disable, said_by))
+        if wanted is not None:
+            who["only"] = said_by
+        if wanted is not None and self.only is not None:
+            wanted &= self.only
+        return replace(
+            self,
+            only=self.only if wanted is None else wanted,
+            disable=self.disable | off,
+            strict=self.strict if strict is None else strict,
+            registry=registry or self.registry,
+            said_by=who,
+        )
+
+    def widened(self, gaps: Iterable[str]) -> Switches:
+        """These switches without the choice to have `gaps` off."""
+        return replace(self, disable=self.disable - frozenset(gaps))
+
+    def as_environment(self) -> dict[str, str]:
+        """The variables that say the same as this value. Defaults are left out."""
+        said = {
+            "ASCEND_SHIMS": "" if self.mode == "auto" else self.mode,
+            "ASCEND_SHIMS_DISABLE": ",".join(sorted(self.disable)),
+            "ASCEND_SHIMS_STRICT": "1" if self.strict else "",
+            "ASCEND_SHIMS_REGISTRY": str(self.registry or ""),
+            "ASCEND_SHIMS_DEVICE": "" if self.device == "auto" else self.device,
+            "ASCEND_SHIMS_PREFER": "" if self.prefer == "plugin" else self.prefer,
+            "ASCEND_SHIMS_ASSUME": ",".join(
+                f"{package}={version}" for package, version in self.assume.items()
+            ),
+        }
+        if self.only is not None and not self.only:
+            # An empty list reads as "not set", so "none" is said by the mode.
+            said["ASCEND_SHIMS"] = "off"
+        elif self.only is not None:
+            said["ASCEND_SHIMS_ONLY"] = ",".join(sorted(self.only))
+        return {name: value for name, value in said.items() if value}
+
+
+def _nearest(word: str, words: Iterable[str]) -> str:
+    near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def _list(value: str) -> frozenset[str]:
+    return frozenset(part.strip() for part in value.split(",") if part.strip())
+
+
+class _Reader:
+    """Reads one variable at a time and keeps what it could not understand."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = environ
+        self.said_by: dict[str, str] = {}
+        self.complaints: list[str] = []
+
+    def text(self, name: str) -> str:
+        return self._environ.get(name, "").strip()
+
+    def word(self, name: str, words: tuple[str, ...]) -> str:
+        """One of `words`, or the first of them where nothing usable is said."""
+        value = self.text(name).lower()
+        if not value or value in words:
+            return value or words[0]
+        self.complain(name, value, words)
+        return words[0]
+
+    def complain(self, name: str, value: str, words: Iterable[str]) -> None:
+        listed = ", ".join(words)
+        self.complaints.append(
+            f"{name}={value} is not understood{_nearest(value, words)} "
+            f"(one of {listed}); the default holds"
+        )
+
+    def truth(self, name: str, default: str, also: tuple[str, ...]) -> str:
+        """`on`, `off`, or one of `also`; `default` where nothing usable is said."""
+        value = self.text(name).lower()
+        if value in _TRUE:
+            return "on"
+        if value in _FALSE:
+            return "off"
+        if value and value not in also:
+            self.complain(name, value, (*_TRUE, *_FALSE, *also))
+            return default
+        return value or default
+
+
+def _versions(reader: _Reader) -> dict[str, str]:
+    versions = {}
+    for part in sorted(_list(reader.text("ASCEND_SHIMS_ASSUME"))):
+        package, _, version = (piece.strip() for piece in part.partition("="))
+        if not package.isidentifier() or not parse(version.lstrip("=")):
+            reader.complaints.append(
+                f"ASCEND_SHIMS_ASSUME: {part!r} is not a package and a version; "
+                "write it like vllm=0.28.0"
+            )
+            continue
+        versions[package] = version.lstrip("=")
+    return versions
+
+
+def _strangers(environ: Mapping[str, str]) -> list[str]:
+    return [
+        f"{name} is not a variable of ascend-shims{_nearest(name, NAMES)}"
+        for name in sorted(environ)
+        if name.startswith(f"{_PREFIX}_")
+        and name not in NAMES
+        and not name.startswith(_ELSEWHERE)
+    ]
+
+
+def read_switches(environ: Mapping[str, str]) -> Switches:
+    """The choices that `environ` expresses.
+
+    Never raises: what cannot be understood is in `complaints`, and the default
+    stands in its place. An empty value is the same as none.
+    """
+    reader = _Reader(environ)
+    mode = reader.truth("ASCEND_SHIMS", "auto", ("auto",))
+    disable = _list(reader.text("ASCEND_SHIMS_DISABLE"))
+    only = _list(reader.text("ASCEND_SHIMS_ONLY")) or None
+    said_by = {
+        "mode": f"ASCEND_SHIMS={mode}",
+        "only": "ASCEND_SHIMS_ONLY",
+        **dict.fromkeys(disable, "ASCEND_SHIMS_DISABLE"),
+    }
+    registry = reader.text("ASCEND_SHIMS_REGISTRY")
+    return Switches(
+        mode=mode,  # type: ignore[arg-type]
+        only=only,
+        disable=disable,
+        strict=reader.truth("ASCEND_SHIMS_STRICT", "off", ()) == "on",
+        registry=Path(registry) if registry else None,
+        device=reader.word("ASCEND_SHIMS_DEVICE", get_args(DeviceRequest)),  # type: ignore[arg-type]
+        prefer=reader.word("ASCEND_SHIMS_PREFER", get_args(Prefer)),  # type: ignore[arg-type]
+        assume=_versions(reader),
+        said_by=said_by,
+        complaints=(*_strangers(environ), *reader.complaints),
+    )

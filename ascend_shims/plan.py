@@ -93,11 +93,10 @@ def _gate(gap: Gap, patch: Patch, environment: Environment) -> tuple[str, str]:
     packages = dict.fromkeys(package for r in ranges for package in r)
     versions = {package: environment.version(package) for package in packages}
     said = ", ".join(str(environment.distributions[p]) for p in packages)
-    fits = {fit_all(versions, each) for each in ranges}
+    fits = [fit_all(versions, each) for each in ranges]
     if Fit.OUTSIDE in fits:
-        wanted = "; ".join(
-            f"{package} {range_}" for each in ranges for package, range_ in each.items()
-        )
+        range_ = ranges[fits.index(Fit.OUTSIDE)]
+        wanted = ", ".join(f"{package} {spec}" for package, spec in range_.items())
         return "closed", f"{said} is outside {wanted}"
     if Fit.UNKNOWN in fits:
         return "by-contract", f"{said}: the version tells nothing, the target decides"

@@ -16,7 +16,6 @@ from pathlib import Path
 from . import __file__ as _package_file
 from . import __version__
 from .engine.engine import Engine
-from .engine.stale import stale_references
 from .environment import read_environment
 from .plan import REVERT, Plan, make_plan
 from .processes.responder import Responder
@@ -85,7 +84,7 @@ class Process:
     def __init__(self) -> None:
         toolkit = f"{__version__} of {Path(_package_file).parent}"
         self._engine = Engine(toolkit)
-        self._responder = Responder(lambda: self.status(stale=False).as_dict())
+        self._responder = Responder(lambda: self.status().as_dict())
         self._exports = _Exports()
         self._lock = threading.RLock()
         self._base: Switches = Switches()
@@ -198,21 +197,18 @@ class Process:
     def _idle_plan(self) -> Plan:
         return self.plan(read_switches(self._exports.as_found()))
 
-    def status(self, *, stale: bool = True) -> Report:
-        """Where everything stands now, read from the live bindings.
+    def status(self) -> Report:
+        """Where everything stands now, read from the live bindings."""
+        return self.report_on(self._plan or self._idle_plan())
 
-        `stale=False` leaves out the search of the heap for stale references.
-        """
-        plan = self._plan or self._idle_plan()
+    def report_on(self, plan: Plan) -> Report:
+        """Where the gaps of `plan` stand in this process."""
         return make_report(
             plan,
             [self._engine.standing(planned) for planned in plan.gaps],
             process={"pid": os.getpid(), "role": own_role()},
             rebound=self._engine.rebound,
-            stale=[
-                *self._engine.stuck,
-                *(stale_references(self._engine.values()) if stale else ()),
-            ],
+            stale=self._engine.stale(),
         )
 
     def _follow_forks(self) -> None:

@@ -292,7 +292,7 @@ class Engine:
         with self._lock:
             run = self._runs.get(planned.gap.id)
             if run is None or planned.state is not None:
-                return at_rest(planned)
+                return at_rest(planned, reached=self._plan is not None)
             if run.fault is not None:
                 return Standing(planned, run.fault.state, run.fault.reason, ())
             patches = tuple(self._patch_standing(run, one) for one in planned.passing)
@@ -318,21 +318,12 @@ class Engine:
     def rebound(self) -> list[str]:
         """References elsewhere that were moved along, `module:name`."""
         with self._lock:
-            return sorted(str(alias) for alias in self._table.rebound)
+            return self._table.rebound
 
-    @property
-    def stuck(self) -> list[str]:
-        """References that could not be moved, with the reason."""
-        return list(self._stuck)
-
-    def values(self) -> list[tuple[str, Any, Any]]:
-        """(target, base, visible) of every slot of ours, raw."""
+    def stale(self) -> list[str]:
+        """References that hold an unpatched value, and what they are."""
         with self._lock:
-            return [
-                (state.slot.target, state.base, state.visible)
-                for gap in self._runs
-                for state in self._table.states_of(gap)
-            ]
+            return [*self._stuck, *self._table.stale()]
 
     # Forking
 

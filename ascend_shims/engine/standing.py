@@ -85,11 +85,21 @@ def adopted(planned: PlannedPatch, mark: Mark, live: Mark | None) -> PatchStandi
     return PatchStanding(planned, State.APPLIED, reason, mark.target)
 
 
-def at_rest(planned: PlannedGap) -> Standing:
-    """The standing of a gap that the plan does not want."""
+def at_rest(planned: PlannedGap, *, reached: bool) -> Standing:
+    """The standing of a gap that is not in the engine's hands.
+
+    `reached` tells whether any plan was reached in this process.
+    """
     if planned.state is not None:
         return Standing(planned, planned.state, planned.reason, ())
+    if not reached:
+        return Standing(planned, State.PENDING, "applies when upstream is imported", ())
     return Standing(planned, State.REVERTED, "given up to another copy", ())
+
+
+def _is_idle(one: PatchStanding) -> bool:
+    """Whether this patch waits for a module that may never be needed here."""
+    return one.patch.patch.lazy and one.state is State.PENDING
 
 
 def _who(state: SlotState) -> str:
@@ -115,6 +125,8 @@ def _combined(
         if fault in states:
             return fault, next(one.reason for one in patches if one.state is fault)
     found = [one for one in patches if one.state is not State.MISSING_TARGET]
+    needed = [one for one in found if not _is_idle(one)]
+    found = needed or found
     states = {one.state for one in found}
     if states == {State.APPLIED}:
         adopted = [one.reason for one in found if one.reason.startswith("applied by")]

@@ -17,6 +17,7 @@ from ..errors import ShimsError
 from .aliases import Alias, Move, find, rebindable
 from .layers import Layer, SlotState
 from .slot import ABSENT, Slot
+from .stale import stale_references
 from .wrappers import peel
 
 __all__ = ["ConflictError", "ReadBackError", "RestoreError", "Table", "spec_of"]
@@ -46,9 +47,9 @@ class _Change:
 
 @dataclass
 class _Rebound:
-    """An alias that we moved, and what it held before us."""
+    """A reference elsewhere that we moved, and what it held before us."""
 
-    alias: Alias
+    slot: Slot
     original: Any
 
 
@@ -78,9 +79,14 @@ class Table:
         return next((s for s in states if s.is_live), states[-1] if states else None)
 
     @property
-    def rebound(self) -> list[Alias]:
-        """The references that hold a value of ours by our doing."""
-        return [entry.alias for entry in self._rebound.values()]
+    def rebound(self) -> list[str]:
+        """The references that hold a value of ours by our doing, `module:name`."""
+        return sorted(str(entry.slot.target) for entry in self._rebound.values())
+
+    def stale(self) -> list[str]:
+        """References to unpatched values that could not be moved along."""
+        states = [state for state in self._states.values() if state.is_live]
+        return stale_references(states, (e.original for e in self._rebound.values()))
 
     def add(self, additions: Iterable[tuple[Slot, Layer]]) -> None:
         """Lay each layer on its slot: all of them, or none and raise.
@@ -268,9 +274,10 @@ class Table:
         if getattr(original, "__func__", None) is getattr(value, "__func__", ABSENT):
             # Back to a bound method that was there: the very same object.
             value = original
-        Slot(alias.owner, alias.name, str(alias)).write(value)
+        slot = Slot(alias.owner, alias.name, str(alias))
+        slot.write(value)
         if value is not original:
-            self._rebound[alias.key] = _Rebound(alias, original)
+            self._rebound[alias.key] = _Rebound(slot, original)
 
 
 def spec_of(slot: Slot) -> object:

@@ -1,0 +1,7 @@
+"""`python -m ascend_shims` is `shims`."""
+
+import sys
+
+from .cli import main
+
+sys.exit(main())

@@ -1,0 +1,54 @@
+"""The plan for a new process on this machine, as every command sees it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from ..plan import Plan
+from ..process import the_process
+from ..switches import SwitchError, Switches, read_switches
+
+__all__ = ["assumed", "own_plan", "own_switches"]
+
+
+def assumed(
+    _context: click.Context, _parameter: click.Parameter, values: Iterable[str]
+) -> dict[str, str]:
+    """A click callback: `vllm=0.29.0` and lists of that, as a mapping."""
+    switches = read_switches({"ASCEND_SHIMS_ASSUME": ",".join(values)})
+    if switches.complaints:
+        said = switches.complaints[0].removeprefix("ASCEND_SHIMS_ASSUME: ")
+        raise click.BadParameter(said)
+    return dict(switches.assume)
+
+
+def own_switches(
+    assume: Mapping[str, str] | None = None, registry: Path | None = None
+) -> Switches:
+    """What the environment says, with options of the command line on top.
+
+    Raises `SwitchError` where the environment says something that cannot be
+    understood: a person is here to mend it.
+    """
+    switches = read_switches(os.environ)
+    if switches.complaints:
+        raise SwitchError("\n".join(switches.complaints))
+    return replace(
+        switches,
+        assume={**switches.assume, **(assume or {})},
+        registry=registry or switches.registry,
+    )
+
+
+def own_plan(switches: Switches) -> Plan:
+    """What `apply()` would do in a new process. Raises `ConfigurationError`."""
+    plan = the_process().plan(switches)
+    unknown = switches.unknown(gap.id for gap in plan.registry.gaps)
+    if unknown:
+        raise SwitchError("\n".join(unknown))
+    return plan

@@ -1,0 +1,76 @@
+"""How things look: one console, one palette, one table style."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections import Counter
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..states import State
+
+__all__ = ["console", "print_json", "state_text", "summary", "table", "tally"]
+
+_STYLES = {
+    State.APPLIED: "green",
+    State.PENDING: "cyan",
+    State.PARTIAL: "cyan",
+    State.PROVIDED: "green",
+    State.LANDED: "dim",
+    State.OBSOLETE: "dim",
+    State.OFF: "yellow",
+    State.REVERTED: "yellow",
+}
+
+
+def console() -> Console:
+    """Standard output: in a pipe without colour, and not cut to a width."""
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    return Console(highlight=False, soft_wrap=False, width=120 if piped else None)
+
+
+def state_text(state: str) -> Text:
+    known = State(state)
+    style = "bold red" if known.is_fault else _STYLES.get(known, "dim")
+    return Text(state, style=style)
+
+
+def table(*columns: str) -> Table:
+    made = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    for position, column in enumerate(columns):
+        last = position == len(columns) - 1
+        made.add_column(
+            column, no_wrap=not last, overflow="fold" if last else "ellipsis"
+        )
+    return made
+
+
+def tally(states: list[str]) -> str:
+    """`3 applied, 7 off`, most frequent first."""
+    return ", ".join(
+        f"{count} {state}" for state, count in Counter(states).most_common()
+    )
+
+
+def summary(environment: dict[str, Any]) -> str:
+    """One line about an interpreter: upstream, device."""
+    vllm = environment["distributions"].get("vllm", {})
+    if vllm.get("origin") == "nowhere":
+        upstream = "vllm is not installed"
+    else:
+        name = vllm.get("distribution")
+        other = f" ({name})" if name not in (None, "vllm") else ""
+        upstream = f"vllm {vllm.get('version') or 'of unknown version'}{other}"
+        if vllm.get("origin") == "assumed":
+            upstream += " (assumed)"
+    return f"{upstream} · device {environment['device']['kind']}"
+
+
+def print_json(value: dict[str, Any]) -> None:
+    click.echo(json.dumps(value, indent=2))

@@ -1,0 +1,50 @@
+"""`shims run -- COMMAND…`: shims in every Python process a command starts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import click
+
+from ..switches import SwitchError, read_switches
+from .here import own_plan, own_switches
+
+__all__ = ["command"]
+
+_BOOTSTRAP = Path(__file__).parents[1] / "bootstrap"
+
+
+@click.command(
+    "run",
+    context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
+)
+@click.option("--disable", metavar="GAP,…", default="", help="Leave these gaps off.")
+@click.option("--only", metavar="GAP,…", default="", help="Apply these and no others.")
+@click.option("--strict", is_flag=True, help="Fail where a wanted gap is not applied.")
+@click.argument("words", metavar="COMMAND…", nargs=-1, required=True)
+def command(disable: str, only: str, strict: bool, words: tuple[str, ...]) -> int:
+    """Run COMMAND with shims in every Python process it starts.
+
+    Works through the environment: the switches, and a start-up module that
+    every Python finds first. COMMAND replaces this process; no shell is
+    involved, and its exit code is the result.
+    """
+    own = own_switches()
+    said = read_switches({"ASCEND_SHIMS_DISABLE": disable, "ASCEND_SHIMS_ONLY": only})
+    switches = own.narrowed(
+        only=said.only,
+        disable=said.disable,
+        strict=strict or own.strict,
+        said_by="shims run",
+    )
+    own_plan(switches)
+    program = shutil.which(words[0])
+    if program is None:
+        raise SwitchError(f"there is no command {words[0]!r} on PATH")
+    environ = {k: v for k, v in os.environ.items() if k not in own.as_environment()}
+    environ.update(switches.as_environment())
+    path = [str(_BOOTSTRAP), *filter(None, [environ.get("PYTHONPATH")])]
+    environ["PYTHONPATH"] = os.pathsep.join(path)
+    os.execve(program, words, environ)

@@ -101,6 +101,10 @@ class Patch(_Entry, frozen=True, kw_only=True):
     """`everywhere`: other references to the same object follow. `binding`: this
     one name changes and every other reference stays stock."""
 
+    lazy: bool = False
+    """Upstream imports the target's module in some configurations only. Until
+    then the gap counts as applied without this patch."""
+
     relies_on: tuple[Reliance, ...] = ()
 
     swap_is_safe: _Text | None = None

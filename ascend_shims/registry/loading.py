@@ -1,0 +1,68 @@
+"""From a registry file to a `Registry`, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+
+import ascend_shims
+
+from .check import check
+from .document import Document, compose, read
+from .model import Registry
+from .outline import Examination
+from .problems import Problem, RegistryError
+
+__all__ = ["load", "packaged"]
+
+
+def packaged() -> Path:
+    """The registry that comes with this toolkit."""
+    return Path(ascend_shims.__file__).parent / "gap_registry.yaml"
+
+
+def load(path: Path | str | None = None) -> Registry:
+    """The registry at `path`, or the one that comes with this toolkit.
+
+    Nothing upstream and no patch module is imported. Raises `RegistryError` with
+    every problem of the file.
+    """
+    source = packaged() if path is None else Path(path)
+    document = compose(read(source), str(source))
+    registry = _convert(document)
+    examined = Examination(document.data) if registry else _examine(document)
+    problems = [
+        *examined.problems,
+        *check(document, examined, complete=path is None),
+    ]
+    if problems:
+        raise RegistryError(problems)
+    return registry or _convert_examined(document, examined)
+
+
+def _convert(document: Document) -> Registry | None:
+    """The fast way for a file without structural mistakes."""
+    if not document.regular:
+        return None
+    try:
+        return msgspec.convert(document.data, Registry)
+    except msgspec.ValidationError:
+        return None
+
+
+def _examine(document: Document) -> Examination:
+    # Most files are sound: what it takes to tell what is wrong is loaded for the
+    # others.
+    from .structure import examine
+
+    return examine(document)
+
+
+def _convert_examined(document: Document, examined: Examination) -> Registry:
+    try:
+        return msgspec.convert(examined.data, Registry)
+    except msgspec.ValidationError as error:
+        fix = "correct the value at that path"
+        problem = Problem(document.file, None, None, str(error), fix)
+        raise RegistryError([problem]) from None

@@ -1,0 +1,148 @@
+"""Rules about the patches package: what an entry names is there, and no more.
+
+Nothing is imported, neither a patch module nor a parent of its package: the
+modules are found as an import would find them and their text is searched for
+the name. A full parse would be surer and costs more than the rest of loading.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from importlib.machinery import ModuleSpec
+from pathlib import Path
+
+from .outline import Finding, Outline, OutlinedGap, Text
+from .problems import nearest, shown
+
+__all__ = ["findings"]
+
+_DEFINED = re.compile(
+    r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)",
+    re.MULTILINE,
+)
+_IMPORTED = r"(?m)^from[ \t]+[\w.]+[ \t]+import[ \t]*(\([^)]*\)|[^\n(]*)"
+
+
+def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
+    """`complete`: the registry claims to list every module of its package."""
+    package = outline.package
+    gaps = [gap for gap in outline.gaps if any(_named(gap))]
+    if package is None or not (gaps or complete):
+        return
+    locations = _locate(package.value)
+    if locations is None:
+        yield Finding(
+            package.place,
+            f"the package `{shown(package.value)}` cannot be found",
+            "install it, or correct `package`",
+        )
+        return
+    for gap in gaps:
+        yield from _missing(gap, package.value, locations)
+    if complete and all(gap.id for gap in outline.gaps):
+        known = {gap.module for gap in outline.gaps}
+        for module in sorted(_modules(locations) - known):
+            yield Finding(
+                ("gaps",),
+                f"`{module}.py` in `{package.value}` has no entry",
+                f"add a gap `{module.replace('_', '-')}`, or remove the file",
+                on_key=True,
+            )
+
+
+def _named(gap: OutlinedGap) -> Iterator[Text]:
+    """Every name that an entry expects in its module."""
+    for patch in gap.patches:
+        if patch.replacement:
+            yield patch.replacement
+    if gap.removal_probe:
+        yield gap.removal_probe
+
+
+def _missing(gap: OutlinedGap, package: str, locations: list[str]) -> Iterator[Finding]:
+    if gap.id is None:
+        return
+    module = f"{package}.{gap.module}"
+    spec = _find(module, locations)
+    if spec is None:
+        yield Finding(
+            gap.id.place,
+            f"the module `{module}` does not exist",
+            f"its names are expected there: add `{gap.module}.py`",
+        )
+        return
+    try:
+        source = spec.loader.get_source(module)  # type: ignore[union-attr]
+    except (AttributeError, ImportError, OSError, SyntaxError, UnicodeError) as error:
+        reason = shown(error)
+        yield Finding(
+            gap.id.place, f"the module `{module}` cannot be read: {reason}", "repair it"
+        )
+        return
+    if source is None:
+        return  # compiled code only
+    defined = _definitions(source)
+    for name in _named(gap):
+        if name.value in defined or name.value in _imports(source):
+            continue
+        meant = nearest(name.value, defined)
+        yield Finding(
+            name.place,
+            f"`{shown(name.value)}` is not defined in `{module}`",
+            f"did you mean `{meant}`?" if meant else "define it at the top level",
+        )
+
+
+def _definitions(source: str) -> set[str]:
+    return {a or b for a, b in _DEFINED.findall(source)}
+
+
+def _imports(source: str) -> set[str]:
+    names: set[str] = set()
+    for clause in re.findall(_IMPORTED, re.sub(r"#[^\n]*", "", source)):
+        for item in clause.strip("() \t\n").split(","):
+            names.update(item.split()[-1:])
+    return names
+
+
+def _locate(package: str) -> list[str] | None:
+    """The directories of a package, without importing it or its parents."""
+    locations: list[str] | None = None
+    parts = package.split(".")
+    if not all(part.isidentifier() for part in parts):
+        return None
+    for length in range(1, len(parts) + 1):
+        name = ".".join(parts[:length])
+        loaded = getattr(sys.modules.get(name), "__path__", None)
+        if loaded is None:
+            spec = _find(name, locations)
+            loaded = spec.submodule_search_locations if spec else None
+        if loaded is None:
+            return None
+        locations = list(loaded)
+    return locations
+
+
+def _find(name: str, locations: Iterable[str] | None) -> ModuleSpec | None:
+    """What `importlib.util.find_spec` does, which would import the parents."""
+    for finder in sys.meta_path:
+        find_spec = getattr(finder, "find_spec", None)
+        spec = find_spec(name, locations) if find_spec else None
+        if isinstance(spec, ModuleSpec):
+            return spec
+    return None
+
+
+def _modules(locations: Iterable[str]) -> set[str]:
+    """The modules in a package's directories; `_private` ones serve the others."""
+    found = set()
+    for location in map(Path, locations):
+        if not location.is_dir():
+            continue
+        for entry in location.iterdir():
+            is_module = entry.suffix == ".py" or (entry / "__init__.py").exists()
+            if is_module and entry.stem.isidentifier() and entry.stem[0] != "_":
+                found.add(entry.stem)
+    return found

@@ -1,0 +1,182 @@
+"""The registry that ships: what it lists, and that reading it costs little."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ascend_shims.registry import Registry, RegistryError, load, packaged
+
+GAPS = [
+    ("runtime-guard", "open", "adaptation"),
+    ("cos-sin", "open", "workaround"),
+    ("kv-cache", "open", "workaround"),
+    ("npu-graph", "open", "workaround"),
+    ("graph-manager", "open", "adaptation"),
+    ("speculator-graph-manager", "open", "adaptation"),
+    ("speculator-dispatch", "open", "adaptation"),
+    ("extract-hidden-states", "landed", "adaptation"),
+    ("input-buffers", "open", "adaptation"),
+    ("profile-run-mc2", "open", "adaptation"),
+    ("fine-grained-tp", "open", "adaptation"),
+    ("shared-kv-backing", "landed", "adaptation"),
+]
+
+MR = "vllm.v1.worker.gpu.model_runner:GPUModelRunner"
+
+
+@pytest.fixture(scope="module")
+def registry() -> Registry:
+    return load()
+
+
+def test_the_twelve_gaps_in_order(registry: Registry) -> None:
+    assert [(gap.id, gap.status, gap.kind) for gap in registry.gaps] == GAPS
+
+
+def test_every_gap_says_what_a_person_wants_to_know(registry: Registry) -> None:
+    for gap in registry.gaps:
+        assert gap.downstream, gap.id
+        assert gap.references, gap.id
+        assert len(gap.why) > 80, gap.id
+        assert len(gap.remove_when) > 20, gap.id
+        assert bool(gap.patches) != bool(gap.unpatched), gap.id
+        assert gap.needs.device, gap.id
+
+
+def test_patches_of_the_runtime_guard(registry: Registry) -> None:
+    assert [
+        (patch.target, patch.kind, patch.replacement)
+        for patch in registry["runtime-guard"].patches
+    ] == [
+        (f"{MR}.__init__", "wrap", "bind_guard"),
+        (f"{MR}.execute_model", "decorate", "guard_step"),
+        (f"{MR}.sample_tokens", "decorate", "guard_sample"),
+        (f"{MR}.postprocess_sampled", "wrap", "observe_sampled"),
+        (
+            "vllm.v1.worker.gpu.async_utils:AsyncOutput.get_output",
+            "wrap",
+            "observe_output",
+        ),
+        (
+            "vllm.v1.worker.gpu_worker:Worker.execute_dummy_batch",
+            "wrap",
+            "guard_idle",
+        ),
+    ]
+
+
+def test_cos_sin_lies_on_the_runtime_guard(registry: Registry) -> None:
+    gap = registry["cos-sin"]
+    assert gap.after == ("runtime-guard",)
+    assert [(patch.target, patch.replacement) for patch in gap.patches][:3] == [
+        (f"{MR}.__init__", "set_tables"),
+        (f"{MR}.prepare_inputs", "update_for_step"),
+        (
+            "vllm.v1.worker.gpu.input_batch:InputBatch.make_dummy",
+            "update_for_dummy",
+        ),
+    ]
+
+
+def test_kv_cache_covers_both_shapes_of_upstream(registry: Registry) -> None:
+    old, new = registry["kv-cache"].patches
+    assert (old.versions, new.versions) == ({"vllm": "<0.29"}, {"vllm": ">=0.29"})
+    assert (old.scope, new.scope) == ("everywhere", "binding")
+
+
+def _copy(registry_text: str, tmp_path: Path) -> Path:
+    path = tmp_path / "gap_registry.yaml"
+    path.write_text(registry_text, encoding="utf-8")
+    return path
+
+
+def test_a_copy_elsewhere_is_the_same_registry(
+    registry: Registry, tmp_path: Path
+) -> None:
+    text = packaged().read_text(encoding="utf-8")
+    assert load(_copy(text, tmp_path)) == registry
+    assert load(str(_copy(text, tmp_path))) == registry
+
+
+def test_a_file_without_entry_is_an_error_of_the_packaged_registry_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A registry of someone's own may list a part; ours lists everything."""
+    text = packaged().read_text(encoding="utf-8")
+    head, separator, rest = text.partition("  - id: cos-sin\n")
+    assert separator
+    without = head + rest[rest.index("  - id: kv-cache\n") :]
+    path = _copy(without, tmp_path)
+    assert "cos-sin" not in load(path)
+    monkeypatch.setattr("ascend_shims.registry.loading.packaged", lambda: path)
+    with pytest.raises(RegistryError) as caught:
+        load()
+    (problem,) = caught.value.problems
+    assert problem.message == "`cos_sin.py` in `ascend_shims.patches` has no entry"
+    assert problem.fix == "add a gap `cos-sin`, or remove the file"
+    assert problem.line == text[: text.index("\ngaps:")].count("\n") + 2
+
+
+def test_an_entry_whose_file_is_gone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    patches = tmp_path / "rotten"
+    shutil.copytree(packaged().resolve().parent / "patches", patches)
+    (patches / "cos_sin.py").unlink()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    text = packaged().read_text(encoding="utf-8")
+    with pytest.raises(RegistryError) as caught:
+        load(_copy(text.replace("\ngaps:", "\npackage: rotten\ngaps:"), tmp_path))
+    (problem,) = caught.value.problems
+    assert problem.message == "the module `rotten.cos_sin` does not exist"
+
+
+CHILD = """
+import sys, time
+start = time.perf_counter()
+import msgspec, packaging.specifiers, yaml
+ready = time.perf_counter()
+from ascend_shims.registry import load
+registry = load()
+done = time.perf_counter()
+heavy = {"vllm", "torch", "pydantic", "jsonschema", "difflib", "numpy"}
+print(done - ready, len(registry.gaps), sorted(heavy & set(sys.modules)))
+print([name for name in sys.modules if name.startswith("ascend_shims.patches")])
+"""
+
+
+def test_loading_is_light() -> None:
+    """Our own part, beside the libraries: a few milliseconds, nothing heavy."""
+    best = 1.0
+    for _ in range(5):
+        done = subprocess.run(
+            [sys.executable, "-c", CHILD],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=60,
+        )
+        first, patches = done.stdout.splitlines()
+        took, rest = first.split(" ", 1)
+        assert (rest, patches) == ("12 []", "[]")
+        best = min(best, float(took))
+    assert best < 0.1, f"{best * 1000:.0f} ms"
+
+
+def test_importing_the_package_loads_no_library() -> None:
+    code = (
+        "import sys; import ascend_shims.registry as r; "
+        "print({'yaml', 'msgspec', 'packaging'} & set(sys.modules)); "
+        "from ascend_shims.registry import load; "
+        "import ascend_shims.registry.loading; "
+        "print(load is r.load, sorted(r.__all__) == sorted(r._HOMES))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\nTrue True\n"

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-import ascend_shims
-
 from .check import check
 from .document import Document, compose, read
 from .model import Registry
@@ -19,7 +17,7 @@ __all__ = ["load", "packaged"]
 
 def packaged() -> Path:
     """The registry that comes with this toolkit."""
-    return Path(ascend_shims.__file__).parent / "gap_registry.yaml"
+    return Path(__file__).parents[1] / "gap_registry.yaml"
 
 
 def load(path: Path | str | None = None) -> Registry:

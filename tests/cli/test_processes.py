@@ -1,0 +1,103 @@
+"""`shims status` asks each process for its own live bindings."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from typing import Any
+
+_SERVE = """
+    import ascend_shims
+    ascend_shims.apply()
+    import madeup.user
+"""
+
+
+def _of(report: dict[str, Any], pid: int) -> dict[str, str] | None:
+    for process in report["processes"]:
+        if process["pid"] == pid:
+            return {gap["id"]: gap["state"] for gap in process["gaps"]}
+    return None
+
+
+def test_a_running_process_is_listed_with_its_states(shims_json, serving) -> None:
+    process = serving(_SERVE)
+    report = shims_json("status")
+    states = _of(report, process.pid)
+    assert states == {"loud": "applied", "polite": "applied", "gone": "landed"}
+    (listed,) = [p for p in report["processes"] if p["pid"] == process.pid]
+    assert listed["role"] == "front-end"
+    assert listed["plan"] == report["plan"]
+
+
+def test_the_answer_is_read_from_the_live_bindings(shims_json, serving) -> None:
+    process = serving(
+        _SERVE + "    stock = madeup.core.answer\n    madeup.core.answer = print\n"
+    )
+    states = _of(shims_json("status"), process.pid)
+    assert states == {"loud": "buried", "polite": "buried", "gone": "landed"}
+
+
+def test_a_killed_process_leaves_nothing_behind(shims_json, serving) -> None:
+    process = serving(_SERVE)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert _of(shims_json("status"), process.pid) is None
+
+
+def test_a_reverted_process_is_not_listed(shims_json, serving) -> None:
+    process = serving(_SERVE + "    ascend_shims.revert()\n")
+    assert _of(shims_json("status"), process.pid) is None
+
+
+def test_a_forked_child_answers_for_itself(shims_json, serving) -> None:
+    process = serving(
+        _SERVE
+        + """
+    import os, sys, time
+    child = os.fork()
+    if child == 0:
+        ascend_shims.revert('polite')
+        time.sleep(60)
+    """
+    )
+    deadline = time.monotonic() + 10
+    others: list[dict[str, Any]] = []
+    while not others and time.monotonic() < deadline:
+        report = shims_json("status")
+        others = [
+            p
+            for p in report["processes"]
+            if p["pid"] != process.pid and p["plan"] != report["plan"]
+        ]
+    assert _of(report, process.pid) == {
+        "loud": "applied",
+        "polite": "applied",
+        "gone": "landed",
+    }
+    (child,) = others
+    os.kill(child["pid"], signal.SIGKILL)
+    assert _of(report, child["pid"]) == {
+        "loud": "applied",
+        "polite": "reverted",
+        "gone": "landed",
+    }
+
+
+def test_a_process_that_does_not_answer_is_shown_as_such(shims, serving) -> None:
+    process = serving(_SERVE)
+    os.kill(process.pid, signal.SIGSTOP)
+    try:
+        done = shims("status")
+    finally:
+        os.kill(process.pid, signal.SIGCONT)
+    row = next(line for line in done.stdout.splitlines() if str(process.pid) in line)
+    assert "no answer" in row
+
+
+def test_the_table_names_a_fault_elsewhere(shims, serving) -> None:
+    process = serving(_SERVE + "    madeup.core.answer = print\n")
+    done = shims("status")
+    assert done.returncode == 1
+    assert f"{process.pid}: loud is buried" in done.stdout

@@ -1,0 +1,173 @@
+"""`shims status` and `shims show`: what they say, and what they do not touch."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+
+def _states(report: dict) -> dict[str, str]:
+    return {gap["id"]: gap["state"] for gap in report["gaps"]}
+
+
+def test_status_lists_open_gaps(shims_json) -> None:
+    report = shims_json("status")
+    assert report["schema"] == 1
+    assert _states(report) == {"loud": "pending", "polite": "pending"}
+
+
+def test_status_all_lists_landed_gaps_too(shims_json) -> None:
+    report = shims_json("status", "--all")
+    assert _states(report)["gone"] == "landed"
+    assert report["gaps"][2]["reason"] == "upstream answers by itself"
+
+
+def test_a_switch_shows_with_who_set_it(shims_json) -> None:
+    report = shims_json("status", extra={"ASCEND_SHIMS_DISABLE": " loud , "})
+    (loud, _) = report["gaps"]
+    assert loud["state"] == "off"
+    assert loud["reason"] == "switched off by ASCEND_SHIMS_DISABLE"
+
+
+def test_the_table_fits_eighty_columns_and_has_no_colour_in_a_pipe(shims) -> None:
+    done = shims("status")
+    assert done.returncode == 0
+    assert "loud" in done.stdout
+    assert "\x1b" not in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "Next: " in done.stdout
+
+
+def test_assume_needs_nothing_installed(shims_json) -> None:
+    report = shims_json(
+        "status", "--assume", "vllm=0.28.0", extra={"ASCEND_SHIMS_REGISTRY": None}
+    )
+    assert report["environment"]["distributions"]["vllm"] == {
+        "version": "0.28.0",
+        "distribution": None,
+        "file": None,
+        "origin": "assumed",
+    }
+    assert len(report["gaps"]) == 10
+
+
+@pytest.mark.parametrize(
+    ("version", "state"),
+    [
+        ("0.27.1", "pending"),
+        ("0.28.0+empty", "pending"),
+        ("0.33.0", "pending"),
+        ("0.27.0", "version-skipped"),
+        ("0.34.0", "version-skipped"),
+        ("0.34.0rc1", "version-skipped"),
+    ],
+)
+def test_our_registry_serves_the_releases_it_claims(
+    shims_json, version: str, state: str
+) -> None:
+    extra = {"ASCEND_SHIMS_REGISTRY": None, "ASCEND_SHIMS_DEVICE": "sim"}
+    report = shims_json("status", "--assume", f"vllm={version}", extra=extra)
+    patched = {"runtime-guard", "cos-sin", "kv-cache"}
+    states = {gap: s for gap, s in _states(report).items() if gap in patched}
+    assert states == dict.fromkeys(patched, state)
+
+
+@pytest.mark.parametrize(
+    ("words", "extra", "said"),
+    [
+        (["status"], {"ASCEND_SHIMS_DISABLE": "lound"}, "did you mean 'loud'?"),
+        (["status"], {"ASCEND_SHIMS": "onn"}, "did you mean 'on'?"),
+        (["status"], {"ASCEND_SHIMS_DISABLED": "x"}, "did you mean"),
+        (["status"], {"ASCEND_SHIMS_ASSUME": "vllm=new"}, "like vllm=0.28.0"),
+        (["status"], {"ASCEND_SHIMS_REGISTRY": "/no/such.yaml"}, "/no/such.yaml"),
+        (["status"], {"ASCEND_SHIMS_REGISTRY": "/"}, "directory"),
+        (["status", "--assume", "vllm"], {}, "like vllm=0.28.0"),
+        (["status", "--assume", "vllm=???"], {}, "like vllm=0.28.0"),
+        (["show", "lou"], {}, "did you mean loud?"),
+        (["show", "?"], {}, "loud, polite, gone"),
+        (["run", "--only", "nothing", "--", "true"], {}, "nothing"),
+        (["run", "--", "no-such-command"], {}, "no-such-command"),
+        (["apply-check"], {"ASCEND_SHIMS_ONLY": "lound"}, "did you mean 'loud'?"),
+        (["statu"], {}, "statu"),
+    ],
+)
+def test_misuse_is_one_message_and_exit_2(shims, words, extra, said) -> None:
+    done = shims(*words, extra=extra)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+def test_a_broken_registry_names_every_fault_with_its_line(shims, project) -> None:
+    path = project / "registry.yaml"
+    text = path.read_text().replace("replacement: shout", "replacement: shouts")
+    path.write_text(text.replace("kind: adaptation", "kind: adaption"))
+    done = shims("status")
+    assert done.returncode == 2
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2
+    assert "registry.yaml:14:" in lines[0] and "shout" in lines[0]
+    assert "registry.yaml:18:" in lines[1] and "adaptation" in lines[1]
+
+
+def test_show_has_the_registry_entry_and_where_it_stands(shims_json) -> None:
+    page = shims_json("show", "polite")
+    assert page["registry"]["why"] == "Manners."
+    assert page["here"]["state"] == "pending"
+    assert page["here"]["patches"][0]["target"] == "madeup.core:answer"
+    assert page["processes"] == []
+
+
+def test_show_reads_like_a_page(shims) -> None:
+    done = shims("show", "loud")
+    assert done.returncode == 0
+    for part in ("Why", "Callers are hard of hearing.", "Goes when", "They hear."):
+        assert part in done.stdout
+    assert "ASCEND_SHIMS_DISABLE=loud" in done.stdout
+
+
+def test_apply_check_does_it_and_reports(shims_json) -> None:
+    answer = shims_json("apply-check")
+    assert answer["ok"] is True
+    assert _states(answer) == {"loud": "applied", "polite": "applied"}
+
+
+def test_apply_check_fails_with_the_reason(shims, project: Path) -> None:
+    (project / "madeup" / "core.py").write_text("def reply(word):\n    return word\n")
+    done = shims("apply-check", "--json")
+    assert done.returncode == 1
+    answer = json.loads(done.stdout)
+    assert answer["ok"] is False
+    assert _states(answer) == dict.fromkeys(("loud", "polite"), "missing-target")
+    assert "madeup.core:answer does not exist" in answer["gaps"][0]["reason"]
+
+
+def test_apply_check_names_the_parameter(shims, project: Path) -> None:
+    (project / "madeup" / "core.py").write_text("def answer(word, tone=1): ...\n")
+    done = shims("apply-check", "--json")
+    assert done.returncode == 1
+    (loud, _) = json.loads(done.stdout)["gaps"]
+    assert loud["state"] == "broken-contract"
+    assert "`tone`" in loud["reason"]
+
+
+def test_the_command_imports_no_upstream(environ: dict[str, str]) -> None:
+    script = (
+        "import sys; from ascend_shims.cli import main; main(['status', '--json']);"
+        "heavy = {'vllm', 'torch', 'pydantic', 'madeup'} & set(sys.modules);"
+        "print(sorted(heavy), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        env=environ,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stderr.strip() == "[]"
+    assert json.loads(done.stdout)["schema"] == 1

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 
-def _apply():
+def _apply() -> None:
     try:
         from ascend_shims.plugin import register
     except ImportError as error:
@@ -21,12 +21,12 @@ def _apply():
     register()
 
 
-def _hand_on():
+def _hand_on() -> None:
     here = str(Path(__file__).parent)
     sys.path[:] = [entry for entry in sys.path if entry != here]
     ours = sys.modules.pop("sitecustomize")
     try:
-        import sitecustomize  # noqa: F401 - the environment's own
+        import sitecustomize  # type: ignore[import-not-found] # noqa: F401
     except ModuleNotFoundError as error:
         if error.name != "sitecustomize":
             raise

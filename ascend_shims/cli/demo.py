@@ -173,7 +173,7 @@ def _generated(path: Path) -> _Run:
 
     started = time.monotonic()
     llm = engine(path)
-    core = llm.llm_engine.engine_core.engine_core  # type: ignore[attr-defined]
+    core = llm.llm_engine.engine_core.engine_core
     steps = _count_steps(core.model_executor)
     tokens = generate(llm, _PROMPTS, _TOKENS)
     runner = _runner(llm)

@@ -134,7 +134,7 @@ def test_a_view_keeps_its_backing_alive() -> None:
 
 
 def test_one_tensor_under_two_names_stays_one_tensor() -> None:
-    def upstream(config: Any, shared: Any, device: torch.device) -> Any:
+    def upstream(_config: Any, _shared: Any, device: torch.device) -> Any:
         raw = torch.zeros(16, dtype=torch.int8, device=device)
         return {"a": raw, "b": raw}
 

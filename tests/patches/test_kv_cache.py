@@ -42,7 +42,7 @@ def _upstream(described: Any) -> Any:
     """Something that allocates as upstream does: one zeroed buffer, views into it."""
 
     def allocate(
-        config: Any, second: Any, third: Any = None
+        _config: Any, second: Any, third: Any = None
     ) -> dict[str, torch.Tensor]:
         device = next(d for d in (second, third) if isinstance(d, torch.device))
         caches = {}
@@ -164,3 +164,14 @@ def test_several_backings_where_one_is_shared_are_refused() -> None:
         kv_cache.SharedBackingError, match=r"32 bytes for c; 64 bytes for a, b"
     ):
         kv_cache.allocate_backing(lambda *_: {}, config, CPU)
+
+
+def test_the_padding_is_told(caplog: pytest.LogCaptureFixture) -> None:
+    """How much memory alignment costs is a number, never taken silently."""
+    with caplog.at_level("INFO", logger="ascend_shims.kv_cache"):
+        kv_cache.allocate_layers(
+            _upstream([[("l0", torch.int8, (GRANULE,), 0)]]), None, None, CPU
+        )
+    assert caplog.messages == [
+        "1 KV cache backings aligned to 2 MiB, 2.0 MiB of padding"
+    ]

@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ..states import State
-from .here import own_plan, own_switches
+from .here import own_plan, own_switches, print_json
 
 __all__ = ["command"]
 
@@ -41,8 +41,6 @@ def command(as_json: bool) -> int:
         "not_importable": report["not_importable"],
     }
     if as_json:
-        from .render import print_json
-
         print_json(answer)
     else:
         _print(answer, plan.environment.device.reason)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..errors import ConfigurationError
+from .here import print_json
 
 if TYPE_CHECKING:
     from ..verify.snapshot import Snapshot
@@ -61,8 +62,6 @@ def command(model: str, as_json: bool) -> int:
     with tempfile.TemporaryDirectory(prefix="ascend-shims-") as scratch:
         result = _demo(model, Path(scratch), quiet=as_json)
     if as_json:
-        from .render import print_json
-
         print_json(result)
     return 0 if result["ok"] else 1
 

@@ -1,11 +1,13 @@
-"""The plan for a new process on this machine, as every command sees it."""
+"""What every command shares: the plan for a new process here, and JSON."""
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,7 +15,7 @@ from ..plan import Plan
 from ..process import the_process
 from ..switches import SwitchError, Switches, read_switches
 
-__all__ = ["assumed", "own_plan", "own_switches"]
+__all__ = ["assumed", "own_plan", "own_switches", "print_json"]
 
 
 def assumed(
@@ -52,3 +54,8 @@ def own_plan(switches: Switches) -> Plan:
     if unknown:
         raise SwitchError("\n".join(unknown))
     return plan
+
+
+def print_json(value: dict[str, Any]) -> None:
+    """One JSON document on standard output."""
+    click.echo(json.dumps(value, indent=2))

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections import Counter
 from typing import Any
 
-import click
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ..states import State
 
-__all__ = ["console", "print_json", "state_text", "summary", "table", "tally"]
+__all__ = ["console", "state_text", "summary", "table", "tally"]
 
 _STYLES = {
     State.APPLIED: "green",
@@ -70,7 +68,3 @@ def summary(environment: dict[str, Any]) -> str:
         if vllm.get("origin") == "assumed":
             upstream += " (assumed)"
     return f"{upstream} · device {environment['device']['kind']}"
-
-
-def print_json(value: dict[str, Any]) -> None:
-    click.echo(json.dumps(value, indent=2))

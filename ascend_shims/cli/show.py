@@ -11,7 +11,7 @@ import msgspec
 
 from ..processes.client import ask_all
 from ..states import State
-from .here import assumed, own_plan, own_switches
+from .here import assumed, own_plan, own_switches, print_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -50,8 +50,6 @@ def command(gap_id: str, as_json: bool, assume: dict[str, str]) -> int:
         "processes": _elsewhere(gap_id),
     }
     if as_json:
-        from .render import print_json
-
         print_json(page)
     else:
         _print(plan.registry[gap_id], mine, page["processes"])

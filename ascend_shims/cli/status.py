@@ -8,7 +8,7 @@ import click
 
 from ..processes.client import Answer, ask_all
 from ..states import State
-from .here import assumed, own_plan, own_switches
+from .here import assumed, own_plan, own_switches, print_json
 
 __all__ = ["command"]
 
@@ -44,8 +44,6 @@ def command(
     if not everything:
         report["gaps"] = [gap for gap in report["gaps"] if gap["status"] == "open"]
     if as_json:
-        from .render import print_json
-
         print_json(report)
     else:
         _print(report, answers, everything)

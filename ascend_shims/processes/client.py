@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import socket
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -53,6 +52,8 @@ def ask_all(timeout: float = 2.0) -> list[Answer]:
     pids = [pid for pid in listening() if pid != os.getpid()]
     if not pids:
         return []
+    from concurrent.futures import ThreadPoolExecutor
+
     with ThreadPoolExecutor(max_workers=min(16, len(pids))) as pool:
         answers = list(pool.map(lambda pid: _ask(pid, timeout), pids))
     return [answer for answer in answers if answer is not None]

@@ -131,7 +131,16 @@ def _code(code: CodeType) -> str:
     digest = hashlib.sha256(code.co_code)
     digest.update(repr((code.co_names, code.co_varnames, code.co_freevars)).encode())
     for constant in code.co_consts:
-        inner = isinstance(constant, CodeType)
-        text = _code(constant) if inner else f"{type(constant).__name__} {constant!r}"
-        digest.update(text.encode())
+        digest.update(_constant(constant).encode())
     return digest.hexdigest()[:16]
+
+
+def _constant(value: Any) -> str:
+    if isinstance(value, CodeType):
+        return _code(value)
+    if isinstance(value, frozenset):
+        # Its order depends on the process.
+        return f"frozenset {sorted(map(_constant, value))}"
+    if isinstance(value, tuple):
+        return f"tuple {list(map(_constant, value))}"
+    return f"{type(value).__name__} {value!r}"

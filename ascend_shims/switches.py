@@ -39,8 +39,9 @@ NAMES = {
 }
 """Every variable that steers a plan, with what it means."""
 
-_ELSEWHERE = "ASCEND_SHIMS_GUARD"
-"""Prefix of the runtime guard's own variables, which it reads itself."""
+_ELSEWHERE = ("ASCEND_SHIMS_GUARD", "ASCEND_SHIMS_CACHE", "ASCEND_SHIMS_ALLOW_HOSTS")
+"""Beginnings of variables that do not steer a plan: the runtime guard and the
+sources of upstream's text read these themselves."""
 
 
 class SwitchError(ConfigurationError):

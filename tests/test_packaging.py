@@ -58,6 +58,7 @@ def test_the_wheel_has_registry_and_patches_inside(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     for name in (
         "ascend_shims/gap_registry.yaml",
+        "ascend_shims/gap_registry.lock",
         "ascend_shims/registry/gap_registry.schema.json",
         "ascend_shims/patches/kv_cache.py",
         "ascend_shims/bootstrap/sitecustomize.py",

@@ -15,6 +15,10 @@ _COMMANDS = {
     "show": "Everything about one gap.",
     "apply-check": "Would apply() succeed here? Exit 1 and the reasons if not.",
     "run": "Run a command with shims in every Python process it starts.",
+    "drift": "Which gaps an upstream release breaks, from source text alone.",
+    "matrix": "Gaps x releases, and where each verdict changes.",
+    "diff": "Upstream's own change of what a gap relies on.",
+    "lock": "Write the facts of baseline releases, to compare against.",
     "demo": "Generate tokens on real vLLM: stock, with shims, and stock again.",
 }
 
@@ -54,4 +58,5 @@ def shims() -> None:
       shims status --assume vllm=0.28.0     what would be, on another release
       shims show kv-cache                   all about one gap
       shims run --disable cos-sin -- vllm serve MODEL
+      shims drift --against vllm@latest     what the newest release breaks
     """

@@ -170,6 +170,9 @@ class Registry(_Entry, frozen=True, kw_only=True):
     package: str = "ascend_shims.patches"
     """The package that holds one module a gap."""
 
+    watch: tuple[Reliance, ...] = ()
+    """What else is relied on upstream, without a patch: drift checks it too."""
+
     gaps: Annotated[tuple[Gap, ...], msgspec.Meta(min_length=1)]
 
     def __contains__(self, gap_id: object) -> bool:

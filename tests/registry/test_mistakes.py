@@ -57,7 +57,7 @@ STRUCTURE = {
         patched(f"{GOOD}, §zzz: 1"),
         [
             "unknown key `zzz`; the keys of a patch are `target`, `kind`, "
-            "`replacement`, `versions`, `scope`, `relies_on` and `swap_is_safe`"
+            "`replacement`, `versions`, `scope`, `lazy`, `relies_on` and `swap_is_safe`"
         ],
     ),
     "unknown key at the top": (

@@ -1,0 +1,84 @@
+"""`shims drift`: which gaps an upstream release breaks, and how."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .upstream import index_options, run_of
+
+__all__ = ["command"]
+
+_FORMATS = ("table", "json", "markdown", "github", "sarif", "junit")
+_LEVELS = {
+    "broken": ("broken",),
+    "review": ("broken", "review"),
+    "any": ("broken", "review", "fixed-upstream", "compatible", "cosmetic"),
+    "never": (),
+}
+
+
+@click.command("drift")
+@click.option(
+    "--against",
+    metavar="SOURCE",
+    default="installed",
+    show_default=True,
+    help="vllm==0.33.0, vllm@latest, a wheel, a directory, git:PATH@REV.",
+)
+@click.option("--baseline", metavar="SOURCE", help="Compare with this, not the lock's.")
+@click.option(
+    "--package", default="vllm", show_default=True, help="Which upstream it is."
+)
+@click.option("--format", "form", type=click.Choice(_FORMATS), default="table")
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option(
+    "--fail-on",
+    type=click.Choice(list(_LEVELS)),
+    default="broken",
+    show_default=True,
+    help="Verdicts that make the exit code 1.",
+)
+@click.option("--gap", "gaps", metavar="GAP", multiple=True, help="Only these gaps.")
+@click.option("--all", "everything", is_flag=True, help="Harmless verdicts too.")
+@index_options
+def command(
+    against: str,
+    baseline: str | None,
+    package: str,
+    form: str,
+    as_json: bool,
+    fail_on: str,
+    gaps: tuple[str, ...],
+    everything: bool,
+    registry: Path | None,
+    watch_files: tuple[Path, ...],
+    **index: Any,
+) -> int:
+    """Which gaps an upstream release breaks, how, and where the thing went.
+
+    Reads source text alone, a few modules of it: nothing is imported, and of a
+    released wheel only what is needed is fetched.
+    """
+    from .formats import render
+
+    run, _ = run_of(registry, watch_files, baseline, **index)
+    if gaps:
+        _refuse_unknown(gaps, {one.gap for one in run.watched})
+        run.watched = [one for one in run.watched if one.gap in gaps]
+    checked = run.check(against, package)
+    render("json" if as_json else form, checked, everything=everything)
+    kinds = {finding.verdict.kind for finding in checked.findings}
+    return 1 if kinds & set(_LEVELS[fail_on]) else 0
+
+
+def _refuse_unknown(gaps: tuple[str, ...], known: set[str]) -> None:
+    import difflib
+
+    for gap in gaps:
+        if gap not in known:
+            near = difflib.get_close_matches(gap, sorted(known), n=1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            raise click.BadParameter(f"no gap called {gap!r} relies on anything{hint}")

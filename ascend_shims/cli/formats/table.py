@@ -1,0 +1,71 @@
+"""For a terminal: one block a finding, worst first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .shared import LEVELS, tally
+
+if TYPE_CHECKING:
+    from ...upstream.check import Checked, Finding
+
+__all__ = ["write"]
+
+_STYLES = {
+    "broken": "bold red",
+    "review": "yellow",
+    "fixed-upstream": "cyan",
+    "compatible": "green",
+}
+
+
+def write(checked: Checked, *, everything: bool) -> None:
+    from rich.markup import escape
+    from rich.padding import Padding
+
+    from ...upstream.check import ORDER
+    from ..render import console
+
+    out = console()
+    out.print(f"{checked.release} against {checked.baseline}\n")
+    shown = [f for f in checked.findings if everything or f.verdict.kind in LEVELS]
+    for one in sorted(shown, key=lambda f: ORDER.index(f.verdict.kind)):
+        verdict = one.verdict
+        style = _STYLES.get(verdict.kind, "dim")
+        out.print(f"[{style}]{verdict.kind:<14}[/]{one.watched.gap}  ({verdict.how})")
+        text = escape(f"{verdict.sentence}.")
+        out.print(Padding(text, (0, 0, 0, 2), expand=False))
+        for line in _places(one):
+            out.print(Padding(escape(line), (0, 0, 0, 2), expand=False), style="dim")
+        out.print()
+    for problem in checked.problems:
+        out.print(f"not read: {problem}", style="red", markup=False)
+    out.print(tally(f.verdict.kind for f in checked.findings))
+    costs = checked.costs
+    if costs.get("requests"):
+        out.print(
+            f"{costs['bytes'] / 1e6:.1f} MB in {costs['requests']} requests, "
+            f"{costs['seconds']:.1f} s",
+            style="dim",
+        )
+    out.print(_next(checked), style="dim")
+
+
+def _places(one: Finding) -> list[str]:
+    verdict = one.verdict
+    lines = []
+    if verdict.moved_to:
+        sure = f" ({verdict.confidence:.0%} sure)" if verdict.confidence else ""
+        lines.append(f"now {verdict.moved_to}{sure}")
+    elif verdict.new is not None:
+        lines.append(f"at {verdict.new}")
+    if verdict.old is not None and verdict.new is None:
+        lines.append(f"was at {verdict.old}")
+    return [*lines, *(f"see {place}" for place in verdict.evidence[:3])]
+
+
+def _next(checked: Checked) -> str:
+    broken = [f.watched.gap for f in checked.findings if f.verdict.kind == "broken"]
+    if broken:
+        return f"Next: shims diff {broken[0]} --to {checked.release.replace(' ', '==')}"
+    return "Next: shims matrix"

@@ -1,0 +1,66 @@
+"""`shims lock`: write the facts of baseline releases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .upstream import index_options, run_of
+
+__all__ = ["command"]
+
+
+@click.command("lock")
+@click.argument("releases", metavar="SOURCE…", nargs=-1)
+@click.option("--check", is_flag=True, help="Write nothing; exit 1 if it would change.")
+@index_options
+def command(
+    releases: tuple[str, ...],
+    check: bool,
+    registry: Path | None,
+    watch_files: tuple[Path, ...],
+    **index: Any,
+) -> int:
+    """Write the facts of baseline releases to the lock beside the registry.
+
+    Without SOURCE the baselines that the lock has are written anew. Lock the
+    releases on which you have seen your patches work: drift compares with them.
+    """
+    from ..upstream.lock import Lock, make_baseline, save_lock
+    from ..upstream.run import NoBaselineError, beside, distribution_of
+
+    run, path = run_of(registry, watch_files, None, **index)
+    target = beside(path)
+    specs = list(releases) or [
+        f"{distribution_of(package)}=={version}"
+        for package, _, version in (n.partition("==") for n in run.lock.baselines)
+    ]
+    if not specs:
+        raise NoBaselineError(
+            "there is no lock yet; name a release, as in `shims lock vllm==0.32.0`"
+        )
+    baselines = dict(run.lock.baselines)
+    for spec in specs:
+        source = run.sources.open(spec)
+        if source.version is None:
+            raise NoBaselineError(
+                f"{source.label} does not say which release it is; lock a release, "
+                "as in `shims lock vllm==0.32.0`"
+            )
+        package = next(iter(source.paths())).partition("/")[0]
+        paths = [p for p in source.paths() if p.startswith(f"{package}/")]
+        click.echo(f"{source.label}: reading {len(paths)} files …", err=True)
+        source.prefetch(paths)
+        watched = [one for one in run.watched if one.package == package]
+        claimed = [one for one in watched if one.is_claimed(source.version)]
+        facts = make_baseline(claimed, source)
+        baselines[f"{package}=={source.version}"] = facts
+        click.echo(f"{source.label}: {len(facts.symbols)} symbols", err=True)
+    if check:
+        same = baselines == run.lock.baselines
+        click.echo("up to date" if same else f"{target.name} is out of date")
+        return 0 if same else 1
+    save_lock(Lock(baselines), target)
+    return 0

@@ -1,0 +1,1 @@
+"""What can be known of an upstream symbol from source text alone."""

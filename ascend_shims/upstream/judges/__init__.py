@@ -1,0 +1,1 @@
+"""One judge for each way of relying; each gives a finding or nothing to say."""

@@ -1,0 +1,90 @@
+"""Whether anybody still looks a name up through one module's binding of it."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from ascend_shims.upstream.facts.resolve import expression
+from ascend_shims.upstream.tree import Module, Tree
+
+__all__ = ["attribute_is_loaded", "is_looked_up"]
+
+_DEPTH = 4
+
+
+def is_looked_up(
+    tree: Tree,
+    module: str,
+    name: str,
+    within: Iterable[str] | None = None,
+    depth: int = 0,
+) -> bool:
+    """Whether code loads `name` from `module`'s namespace.
+
+    In the module itself, through `from module import name` elsewhere (followed
+    through re-exports), or as an attribute of the module.
+    """
+    parsed = tree.module(module)
+    if parsed is not None and _loads(parsed, name):
+        return True
+    if depth >= _DEPTH:
+        return False
+    for other in tree.parsed(tree.mentions(name, within=within)):
+        if other.name == module:
+            continue
+        for bound, nested in _imported(other, module, name):
+            if nested or is_looked_up(tree, other.name, bound, within, depth + 1):
+                return True
+        for node, _ in other.index.attributes.get(name, ()):
+            base = expression(tree, other, node.value)
+            if base is not None and base.kind == "module" and base.module == module:
+                return True
+    return False
+
+
+def _loads(parsed: Module, name: str) -> bool:
+    """A load outside the definition's own body."""
+    return any(
+        place.qualname != name and not place.qualname.startswith(f"{name}.")
+        for place in parsed.index.names.get(name, ())
+        if not _shadowed(parsed, name, place.functions)
+    )
+
+
+def _shadowed(parsed: Module, name: str, functions: tuple[ast.AST, ...]) -> bool:
+    return any(
+        binding.name == name and where.functions[0] in functions
+        for binding, where in parsed.index.imports
+    )
+
+
+def _imported(other: Module, module: str, name: str) -> list[tuple[str, bool]]:
+    """Names under which `other` imports `module.name`; whether inside a function."""
+    found = []
+    for bindings in other.scope.names.values():
+        for binding in bindings:
+            if (
+                binding.kind == "from"
+                and binding.original == name
+                and other.absolute(binding.module, binding.level) == module
+            ):
+                found.append((binding.name, False))
+    for binding, _ in other.index.imports:
+        if (
+            binding.kind == "from"
+            and binding.original == name
+            and other.absolute(binding.module, binding.level) == module
+        ):
+            found.append((binding.name, True))
+    return found
+
+
+def attribute_is_loaded(
+    tree: Tree, name: str, within: Iterable[str] | None = None
+) -> bool:
+    """Whether any code at all reads an attribute of that name."""
+    return any(
+        name in module.index.attributes
+        for module in tree.parsed(tree.mentions(name, within=within))
+    )

@@ -39,9 +39,15 @@ NAMES = {
 }
 """Every variable that steers a plan, with what it means."""
 
-_ELSEWHERE = ("ASCEND_SHIMS_GUARD", "ASCEND_SHIMS_CACHE", "ASCEND_SHIMS_ALLOW_HOSTS")
-"""Beginnings of variables that do not steer a plan: the runtime guard and the
-sources of upstream's text read these themselves."""
+_ELSEWHERE = (
+    "ASCEND_SHIMS_GUARD",
+    "ASCEND_SHIMS_CACHE",
+    "ASCEND_SHIMS_ALLOW_HOSTS",
+    "ASCEND_SHIMS_TORCH_INDEX",
+    "ASCEND_SHIMS_SOAK",
+)
+"""Beginnings of variables that do not steer a plan: the guard, the
+sources of upstream text, the set-up and the tests read these themselves."""
 
 
 class SwitchError(ConfigurationError):

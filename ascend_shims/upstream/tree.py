@@ -204,6 +204,10 @@ class Tree:
 
     @cached_property
     def _corpus(self) -> Corpus:
+        # A remote source reads all of it in a few requests, or each file in one.
+        prefetch = getattr(self._source, "prefetch", None)
+        if prefetch is not None:
+            prefetch(list(self._paths.values()))
         return Corpus([(name, self._read(name)) for name in self._paths])
 
     def parsed(self, names: Iterable[str]) -> Iterator[Module]:

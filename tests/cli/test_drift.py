@@ -50,6 +50,7 @@ def index(tmp_path: Path) -> str:
 @pytest.fixture
 def drift(shims: Any, index: str, tmp_path: Path, project: Path) -> Any:
     """Run a command that reads upstream, against that index alone."""
+
     def run(command: str, *words: str, extra: dict[str, Any] | None = None) -> Any:
         environ = {
             "ASCEND_SHIMS_CACHE": str(tmp_path / "cache"),

@@ -1,6 +1,5 @@
 """The default guard at work on runners of upstream's shape."""
 
-# ruff: noqa: ARG001, ARG005 - stand-ins take what is passed to them
 from __future__ import annotations
 
 import os

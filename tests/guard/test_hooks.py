@@ -1,6 +1,5 @@
 """When the hooks are called, in which order, and what they leave as it was."""
 
-# ruff: noqa: ARG001, ARG002, ARG005 - stand-ins take what is passed to them
 from __future__ import annotations
 
 import functools

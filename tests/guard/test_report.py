@@ -1,6 +1,5 @@
 """Lines, permissions, quota."""
 
-# ruff: noqa: ARG005 - stand-ins take what is passed to them
 from __future__ import annotations
 
 import json

@@ -189,7 +189,7 @@ def place_of(node: yaml.Node) -> tuple[int, int]:
 
 # Aliases would move the place of a part that occurs twice.
 class Plain(yaml.SafeDumper):
-    def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002
+    def ignore_aliases(self, data: Any) -> bool:
         return True
 
 

@@ -139,3 +139,25 @@ def test_only_the_named_packages(tmp_path: Path) -> None:
 def test_a_reliance_that_is_none(symbol: str, how: str) -> None:
     with pytest.raises(RelianceError, match="write"):
         Reliance(symbol, how)  # type: ignore[arg-type]
+
+
+def test_a_remote_source_is_asked_for_everything_at_once() -> None:
+    asked: list[list[str]] = []
+
+    class Remote:
+        label = "up 2.0"
+
+        def paths(self) -> list[str]:
+            return ["up/__init__.py", "up/m.py"]
+
+        def prefetch(self, paths: list[str]) -> None:
+            asked.append(paths)
+
+        def read(self, path: str) -> bytes:
+            return GOOD.encode() if path == "up/m.py" else b""
+
+    tree = Tree(Remote())
+    assert find(tree, "up.m:f") is not None
+    assert asked == []
+    assert tree.mentions("f") == ["up.m"]
+    assert asked == [["up/__init__.py", "up/m.py"]]

@@ -100,7 +100,7 @@ def _gate(gap: Gap, patch: Patch, environment: Environment) -> tuple[str, str]:
         return "closed", f"{said} is outside {wanted}"
     if Fit.UNKNOWN in fits:
         return "by-contract", f"{said}: the version tells nothing, the target decides"
-    return "open", said
+    return "open", said or "for every release"
 
 
 def _planned_patches(gap: Gap, environment: Environment) -> tuple[PlannedPatch, ...]:

@@ -10,12 +10,14 @@ import logging
 import os
 import threading
 import warnings
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Set
 from pathlib import Path
 
 from . import __file__ as _package_file
 from . import __version__
 from .engine.engine import Engine
+from .engine.replacements import import_patches
 from .environment import read_environment
 from .plan import REVERT, Plan, make_plan
 from .processes.responder import Responder
@@ -23,11 +25,15 @@ from .processes.role import own_role
 from .registry import load
 from .registry.model import Registry
 from .report import Report, UnappliedError, make_report
+from .states import State
 from .switches import SwitchError, Switches, read_switches
 
 __all__ = ["Process", "the_process"]
 
 log = logging.getLogger("ascend_shims")
+
+_SUSPENDED = "disabled()"
+"""Who says that a gap is off inside a `disabled()` block."""
 
 _RAY = "VLLM_RAY_EXTRA_ENV_VAR_PREFIXES_TO_COPY"
 """vLLM's own variable: prefixes of the variables that its Ray workers are given."""
@@ -38,18 +44,28 @@ class _Exports:
 
     def __init__(self) -> None:
         self._found: dict[str, str | None] = {}
+        self._said: dict[str, str | None] = {}
+
+    def _yield(self) -> None:
+        """Let go of what somebody else has set since: that is theirs."""
+        for name, said in list(self._said.items()):
+            if os.environ.get(name) != said:
+                del self._said[name], self._found[name]
 
     def as_found(self) -> dict[str, str]:
         """The environment as it would be without us."""
+        self._yield()
         environ = dict(os.environ)
         for name, value in self._found.items():
             _set(environ, name, value)
         return environ
 
     def clear(self) -> None:
+        self._yield()
         for name, value in self._found.items():
             _set(os.environ, name, value)
         self._found.clear()
+        self._said.clear()
 
     def say(self, base: Switches, switches: Switches) -> None:
         """Make the environment say `switches`, touching only what differs."""
@@ -62,10 +78,11 @@ class _Exports:
                 if said.get(name) != before.get(name):
                     wanted[name] = said.get(name)
         prefixes = [p for p in found.get(_RAY, "").split(",") if p.strip()]
-        if "ASCEND_SHIMS" not in prefixes:
+        if "ASCEND_SHIMS" not in map(str.strip, prefixes):
             wanted[_RAY] = ",".join([*prefixes, "ASCEND_SHIMS"])
         for name, value in wanted.items():
             self._found.setdefault(name, found.get(name))
+            self._said[name] = value
             _set(os.environ, name, value)
 
 
@@ -89,6 +106,8 @@ class Process:
         self._lock = threading.RLock()
         self._base: Switches = Switches()
         self._plan: Plan | None = None
+        self._suspensions = Counter[str]()
+        """How many `disabled()` blocks a gap is off in."""
         self._decided_here = False
         """Whether the program itself has called `apply()` or `revert()`."""
         self._follows_forks = False
@@ -111,21 +130,24 @@ class Process:
         disable: Iterable[str],
         strict: bool | None,
         registry: Path | None,
+        decided_here: bool = True,
     ) -> Report:
         with self._lock:
             base = read_switches(self._exports.as_found())
-            narrowed = base.narrowed(
-                only=only,
-                disable=disable,
-                strict=strict,
-                registry=registry,
-                said_by="apply()",
-            )
-            plan = self.plan(narrowed)
-            _refuse_unknown(plan.registry, only, disable)
-            for complaint in (*base.complaints, *base.unknown(_ids(plan.registry))):
-                warnings.warn(complaint, stacklevel=4)
-            self._decided_here = True
+        narrowed = base.narrowed(
+            only=only,
+            disable=disable,
+            strict=strict,
+            registry=registry,
+            said_by="apply()",
+        )
+        plan = self.plan(narrowed)
+        _refuse_unknown(plan.registry, only, disable)
+        for complaint in (*base.complaints, *base.unknown(_ids(plan.registry))):
+            warnings.warn(complaint, stacklevel=3)
+        import_patches(plan)
+        with self._lock:
+            self._decided_here = decided_here
             self._base = base
             self._reach(plan)
         report = self.status()
@@ -139,21 +161,27 @@ class Process:
         A program that has decided for itself is left alone.
         """
         if not self._decided_here:
-            self.apply(only=None, disable=(), strict=None, registry=None)
-            self._decided_here = False
+            self.apply(
+                only=None, disable=(), strict=None, registry=None, decided_here=False
+            )
 
-    def _reach(self, plan: Plan) -> None:
+    def _reach(self, plan: Plan, *, reverting: bool = False) -> None:
         self._plan = plan
         try:
             self._engine.reach(plan)
         finally:
             if self._engine.is_idle:
-                self._exports.clear()
                 self._responder.stop()
             else:
-                self._exports.say(self._base, plan.switches)
                 self._follow_forks()
                 self._responder.start()
+            # That nothing is applied may be a choice, which children must know;
+            # after a revert the environment is as it was.
+            reverting |= any(planned.state is State.REVERTED for planned in plan.gaps)
+            if self._engine.is_idle and (reverting or plan.switches == self._base):
+                self._exports.clear()
+            else:
+                self._exports.say(self._base, plan.switches)
 
     def revert(self, gaps: tuple[str, ...]) -> Report:
         with self._lock:
@@ -161,13 +189,8 @@ class Process:
             if self._plan is not None:
                 plan = self._plan
                 _refuse_unknown(plan.registry, gaps, ())
-                leaving = [
-                    planned.gap.id
-                    for planned in plan.wanted
-                    if not gaps or planned.gap.id in gaps
-                ]
-                switches = plan.switches.narrowed(disable=leaving, said_by=REVERT)
-                self._reach(make_plan(plan.registry, plan.environment, switches))
+                held = {p.gap.id for p in plan.wanted} | _suspended(plan)
+                self._narrow(plan, held & set(gaps or held), REVERT)
             elif gaps:
                 _refuse_unknown(self._idle_plan().registry, gaps, ())
         return self.status()
@@ -179,20 +202,30 @@ class Process:
             _refuse_unknown(plan.registry, gaps, ())
             if self._plan is None:
                 return lambda: None
-            leaving = {p.gap.id for p in plan.wanted if p.gap.id in gaps}
-            switches = plan.switches.narrowed(disable=leaving, said_by="disabled()")
-            self._reach(make_plan(plan.registry, plan.environment, switches))
+            held = {p.gap.id for p in plan.wanted} | _suspended(plan)
+            leaving = held & set(gaps)
+            self._suspensions.update(leaving)
+            self._narrow(plan, leaving, _SUSPENDED)
 
         def back() -> None:
             with self._lock:
+                self._suspensions.subtract(leaving)
                 current = self._plan
-                if current is not None:
-                    switches = current.switches.widened(leaving)
-                    self._reach(
-                        make_plan(current.registry, current.environment, switches)
-                    )
+                if current is None:
+                    return
+                over = {gap for gap in leaving if not self._suspensions[gap]}
+                switches = current.switches.widened(over & _suspended(current))
+                self._reach(make_plan(current.registry, current.environment, switches))
 
         return back
+
+    def _narrow(self, plan: Plan, leaving: Set[str], said_by: str) -> None:
+        switches = plan.switches.widened(leaving)
+        switches = switches.narrowed(disable=leaving, said_by=said_by)
+        self._reach(
+            make_plan(plan.registry, plan.environment, switches),
+            reverting=said_by == REVERT,
+        )
 
     def _idle_plan(self) -> Plan:
         return self.plan(read_switches(self._exports.as_found()))
@@ -227,6 +260,12 @@ class Process:
         self._responder.restart_in_child()
 
 
+def _suspended(plan: Plan) -> set[str]:
+    """The gaps that are off because of `disabled()` and nothing else."""
+    said_by = plan.switches.said_by
+    return {gap for gap in plan.switches.disable if said_by.get(gap) == _SUSPENDED}
+
+
 def _ids(registry: Registry) -> list[str]:
     return [gap.id for gap in registry.gaps]
 
@@ -254,7 +293,9 @@ _process_lock = threading.Lock()
 def the_process() -> Process:
     """The one `Process` of this interpreter."""
     global _process
-    with _process_lock:
-        if _process is None:
-            _process = Process()
-        return _process
+    # A fork may copy the lock while another thread holds it, so it is taken only
+    # where there is no process yet.
+    if _process is None:
+        with _process_lock:
+            _process = _process or Process()
+    return _process

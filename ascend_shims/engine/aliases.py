@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MethodType, ModuleType
 from typing import Any
 
-from .slot import namespace
+from .slot import is_class, is_module, namespace
 
 __all__ = ["Alias", "Move", "find", "rebindable"]
 
@@ -42,6 +42,13 @@ class Move:
 
     old: Any
     new: Any
+    origin: Any
+    """What would be there without us."""
+    everywhere: bool = True
+    """False where others may well hold `old` on their own account: then only the
+    references that we had moved to it go back."""
+    within: tuple[str, ...] = ()
+    """The only packages whose references follow; none: all."""
 
 
 @dataclass(frozen=True)
@@ -66,14 +73,22 @@ class Alias:
 
     def __str__(self) -> str:
         owner = self.owner
-        if isinstance(owner, type):
-            return f"{owner.__module__}:{owner.__qualname__}.{self.name}"
-        return f"{owner.__name__}:{self.name}"
+        values = namespace(owner)
+        if is_class(owner):
+            name = type.__dict__["__qualname__"].__get__(owner)
+            return f"{values.get('__module__')}:{name}.{self.name}"
+        return f"{values.get('__name__')}:{self.name}"
 
 
 def rebindable(value: Any) -> bool:
     """Whether identity with `value` means being the same reference."""
     return not isinstance(value, _SHARED)
+
+
+def _root(owner: ModuleType | type) -> str:
+    """The top-level package that a namespace belongs to."""
+    name = namespace(owner).get("__module__" if is_class(owner) else "__name__")
+    return name.partition(".")[0] if type(name) is str else ""
 
 
 def _modules(skip: tuple[str, ...]) -> Iterator[ModuleType]:
@@ -82,7 +97,7 @@ def _modules(skip: tuple[str, ...]) -> Iterator[ModuleType]:
         # A module may stand in sys.modules under several names.
         if id(module) in seen or name.partition(".")[0] in skip:
             continue
-        if issubclass(type(module), ModuleType):
+        if is_module(module):
             seen.add(id(module))
             yield module
 
@@ -96,14 +111,20 @@ def _holders(
         move = moves.get(id(value))
         if move is None and type(value) is MethodType:
             move = moves.get(id(value.__func__))
-        if move is not None:
+        if move is not None and (not move.within or _root(owner) in move.within):
             yield Alias(owner, name, value, move)
 
 
-def find(moves: Iterable[Move], *, skip: tuple[str, ...] = ()) -> list[Alias]:
+def find(
+    moves: Iterable[Move],
+    *,
+    skip: tuple[str, ...] = (),
+    also: Iterable[ModuleType | type] = (),
+) -> list[Alias]:
     """Every reference to an old value in a loaded module's or class's namespace.
 
-    `skip` names top-level packages to leave alone.
+    `skip` names top-level packages to leave alone, `also` namespaces to look at
+    although nothing may lead to them any more.
     """
     wanted = {id(move.old): move for move in moves if rebindable(move.old)}
     if not wanted:
@@ -112,14 +133,16 @@ def find(moves: Iterable[Move], *, skip: tuple[str, ...] = ()) -> list[Alias]:
     seen: set[int] = set()
     classes: list[type] = []
 
+    visited: set[int] = set()
+
     def visit(owner: ModuleType | type, values: dict[str, Any]) -> None:
+        visited.add(id(owner))
         # One pass at C speed decides for most namespaces that there is nothing.
         held = list(values.values())
         if not wanted.keys().isdisjoint(map(id, held)) or MethodType in map(type, held):
             found.extend(_holders(list(values.items()), owner, wanted))
         for value in held:
-            # Not isinstance: that asks a proxy object for its `__class__`.
-            if issubclass(type(value), type) and id(value) not in seen:
+            if is_class(value) and id(value) not in seen:
                 seen.add(id(value))
                 classes.append(value)
 
@@ -128,7 +151,9 @@ def find(moves: Iterable[Move], *, skip: tuple[str, ...] = ()) -> list[Alias]:
     while classes:
         cls = classes.pop()
         values = namespace(cls)
-        home = values.get("__module__")
-        if type(home) is not str or home.partition(".")[0] not in skip:
+        if _root(cls) not in skip:
             visit(cls, values)
+    for owner in also:
+        if id(owner) not in visited:
+            visit(owner, namespace(owner))
     return found

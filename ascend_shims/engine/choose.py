@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from types import FunctionType, ModuleType
+from types import BuiltinFunctionType, FunctionType
+from typing import Any
 
 from ..environment.modules import binds, find_module
 from ..registry.model import Patch
@@ -13,12 +14,14 @@ from .slot import (
     MissingTargetError,
     Slot,
     inherited,
+    is_class,
     is_initialising,
+    is_module,
     resolve,
     split,
 )
 
-__all__ = ["Missing", "Waiting", "choose", "exists", "home"]
+__all__ = ["Missing", "Waiting", "choose", "exists", "home", "is_borrowed"]
 
 
 @dataclass(frozen=True)
@@ -41,24 +44,40 @@ def exists(slot: Slot) -> bool:
     if slot.read() is not ABSENT:
         return True
     owner = slot.owner
-    return isinstance(owner, type) and inherited(owner, slot.name) is not ABSENT
+    return is_class(owner) and inherited(owner, slot.name) is not ABSENT
 
 
-def home(slot: Slot) -> Slot:
-    """The slot where the value of `slot` is defined, if that holds the same value.
+def _definition(value: Any) -> Slot | None:
+    """Where a function or class was defined, if that is still where it is bound."""
+    if type(value) not in (FunctionType, BuiltinFunctionType) and not is_class(value):
+        return None
+    try:
+        defined = resolve(f"{value.__module__}:{value.__qualname__}")
+    except MissingTargetError:
+        return None
+    return defined if defined.read() is value else None
+
+
+def is_borrowed(value: Any, upstreams: tuple[str, ...]) -> bool:
+    """Whether `value` was defined elsewhere and upstream merely uses it.
+
+    It may come from another package, or from somebody else's patch.
+    """
+    defined = _definition(value)
+    return defined is not None and defined.module.partition(".")[0] not in upstreams
+
+
+def home(slot: Slot, upstreams: tuple[str, ...]) -> Slot:
+    """The slot where the value of `slot` is defined, if that is upstream's, too.
 
     A patch on an imported name that is meant for every reference belongs there:
     two patches on two names of one object then meet in one slot.
     """
+    if not is_module(slot.owner):
+        return slot
     value = slot.read()
-    if not isinstance(slot.owner, ModuleType) or not isinstance(value, FunctionType):
-        return slot
-    target = f"{value.__module__}:{value.__qualname__}"
-    try:
-        defined = resolve(target)
-    except MissingTargetError:
-        return slot
-    return defined if defined.read() is value else slot
+    defined = _definition(value)
+    return slot if defined is None or is_borrowed(value, upstreams) else defined
 
 
 def _loaded(target: str, patch: Patch) -> Slot | str:
@@ -84,7 +103,7 @@ def choose(patch: Patch, executed: frozenset[str]) -> Slot | Waiting | Missing:
     for target in patch.candidates:
         module_name, qualname = split(target)
         module = sys.modules.get(module_name)
-        if isinstance(module, ModuleType):
+        if is_module(module):
             if is_initialising(module) and module_name not in executed:
                 return Waiting(target, f"{module_name} is still being imported")
             found = _loaded(target, patch)

@@ -39,7 +39,8 @@ def _parameters(function: Any, skip: int) -> list[Parameter] | None:
 class _Taker:
     """What the replacement accepts, position by position and name by name."""
 
-    def __init__(self, parameters: list[Parameter]) -> None:
+    def __init__(self, parameters: list[Parameter], target: list[Parameter]) -> None:
+        self.spoken_for = {p.name for p in target if p.kind in _NAMED}
         self.positions = [p for p in parameters if p.kind in _POSITIONAL]
         self.names = {p.name: p for p in parameters if p.kind in _NAMED}
         self.rest = any(p.kind is Parameter.VAR_POSITIONAL for p in parameters)
@@ -48,15 +49,23 @@ class _Taker:
     def at(self, position: int, name: str, keyword_too: bool) -> str | None:
         """What is wrong with passing `name` at `position`, if anything."""
         if position >= len(self.positions):
-            if not self.rest:
+            if not self.rest or (keyword_too and name in self.names):
                 return f"does not take parameter `{name}` by position"
-            if keyword_too and not self.others and name not in self.names:
+            if keyword_too and not self.others:
                 return f"does not take parameter `{name}` by keyword"
             return None
         mine = self.positions[position]
-        if not keyword_too or mine.kind is Parameter.POSITIONAL_ONLY:
-            by_name = self.others or not keyword_too
-            return None if by_name else f"does not take parameter `{name}` by keyword"
+        if not keyword_too:
+            clash = mine.name != name and mine.name in self.spoken_for
+            if clash and mine.kind is not Parameter.POSITIONAL_ONLY:
+                return (
+                    f"takes `{name}` for parameter `{mine.name}`, "
+                    "which callers may pass, too"
+                )
+            return None
+        if mine.kind is Parameter.POSITIONAL_ONLY:
+            # It might go to `**kwargs`, where nobody looks for it.
+            return f"does not take parameter `{name}` by keyword"
         if mine.name == name:
             return None
         if name in self.names:
@@ -66,6 +75,15 @@ class _Taker:
             )
         return f"does not take parameter `{name}`: `{mine.name}` stands in its place"
 
+    def beyond(self, position: int, name: str) -> str | None:
+        """What is wrong with any number of positions from `position` on."""
+        if not self.rest:
+            return f"does not take further positions (`*{name}`)"
+        if position < len(self.positions):
+            mine = self.positions[position].name
+            return f"takes one of `*{name}` for parameter `{mine}`"
+        return None
+
     def named(self, name: str) -> str | None:
         if name in self.names or self.others:
             return None
@@ -73,7 +91,7 @@ class _Taker:
 
 
 def _complaint(target: list[Parameter], replacement: list[Parameter]) -> str | None:
-    taker = _Taker(replacement)
+    taker = _Taker(replacement, target)
     served: set[str] = set()
     position = 0
     for parameter in target:
@@ -91,8 +109,8 @@ def _complaint(target: list[Parameter], replacement: list[Parameter]) -> str | N
         elif parameter.kind is Parameter.KEYWORD_ONLY:
             wrong = taker.named(parameter.name)
             mine = taker.names.get(parameter.name)
-        elif parameter.kind is Parameter.VAR_POSITIONAL and not taker.rest:
-            wrong = f"does not take further positions (`*{parameter.name}`)"
+        elif parameter.kind is Parameter.VAR_POSITIONAL:
+            wrong = taker.beyond(position, parameter.name)
         elif parameter.kind is Parameter.VAR_KEYWORD and not taker.others:
             wrong = f"does not take further keywords (`**{parameter.name}`)"
         if wrong:
@@ -121,10 +139,25 @@ def check_calls(
     offered = _parameters(replacement, skip)
     if wanted is None or offered is None:
         return
-    complaint = _complaint(wanted, offered)
+    complaint = _taken(replacement, wanted, skip) or _complaint(wanted, offered)
     if complaint:
         allowed = _spell(wanted)
         raise BrokenContractError(f"{said} {complaint}; upstream allows {allowed}")
+
+
+def _taken(
+    replacement: Callable[..., Any], wanted: list[Parameter], skip: int
+) -> str | None:
+    """A name by which callers may pass something and which the engine fills."""
+    filled = list(inspect.signature(replacement).parameters.values())[:skip]
+    names = {p.name for p in wanted if p.kind in _NAMED}
+    for mine in filled:
+        if mine.kind is Parameter.POSITIONAL_OR_KEYWORD and mine.name in names:
+            return (
+                f"takes parameter `{mine.name}` for what it stands in front of; "
+                f"write `{mine.name}, /`"
+            )
+    return None
 
 
 def _spell(parameters: list[Parameter]) -> str:

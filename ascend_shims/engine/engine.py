@@ -12,29 +12,22 @@ import lock and may come here for ours.
 
 from __future__ import annotations
 
-import importlib
 import logging
-import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from types import ModuleType
 from typing import Any
 
 from ..plan import Plan, PlannedGap, PlannedPatch
 from ..states import State
-from .choose import Missing, choose, exists, home
+from .choose import Missing, choose, exists
 from .contract import BrokenContractError
+from .faults import Fault, fault_of
 from .hooks import Hooks
-from .layers import Layer
-from .slot import (
-    ImmutableOwnerError,
-    MissingTargetError,
-    Slot,
-    is_initialising,
-    resolve,
-    split,
-)
+from .layers import Layer, SlotState
+from .reliances import check_reliances
+from .replacements import replacement_of
+from .slot import Slot, split
 from .standing import (
     PatchStanding,
     Standing,
@@ -45,26 +38,12 @@ from .standing import (
     in_place,
     not_there,
 )
-from .table import ConflictError, RestoreError, Table
-from .wrappers import Mark, NotWrappableError, mark_of, peel
+from .table import RestoreError, Table, spec_of
+from .wrappers import Mark, mark_of, peel
 
 __all__ = ["Engine"]
 
 log = logging.getLogger("ascend_shims")
-
-_STATE_OF_ERROR = (
-    (MissingTargetError, State.MISSING_TARGET),
-    (BrokenContractError, State.BROKEN_CONTRACT),
-    (NotWrappableError, State.BROKEN_CONTRACT),
-    (ImmutableOwnerError, State.BROKEN_CONTRACT),
-    (ConflictError, State.CONFLICT),
-)
-
-
-@dataclass
-class _Fault:
-    state: State
-    reason: str
 
 
 @dataclass
@@ -72,7 +51,7 @@ class _Run:
     """What is known of one wanted gap in the course of reaching a plan."""
 
     planned: PlannedGap
-    fault: _Fault | None = None
+    fault: Fault | None = None
     landing: dict[str, Slot] = field(default_factory=dict)
     """By target: the slot that the patch went to, often the target's own."""
     adopted: dict[str, Mark] = field(default_factory=dict)
@@ -101,37 +80,37 @@ class Engine:
         taken back.
         """
         with self._lock:
+            staying = _staying(self._runs, self._plan, plan)
+            leaving = [r for gap, r in self._runs.items() if gap not in staying]
             self._plan = plan
-            leaving = [gap for gap in self._runs if not _wants(plan, gap)]
             self._runs = {
-                planned.gap.id: self._runs.get(planned.gap.id) or _Run(planned)
+                planned.gap.id: staying.get(planned.gap.id) or _Run(planned)
                 for planned in plan.wanted
             }
             for run, planned in zip(self._runs.values(), plan.wanted, strict=True):
                 run.planned, run.fault = planned, None
-            self._table.skip = (
+            self._table.upstreams = plan.registry.upstreams
+            self._table.references.skip = (
                 "ascend_shims",
                 plan.registry.package.partition(".")[0],
             )
             self._hooks.watch(_modules(plan))
-            errors = self._take_back(reversed(leaving))
+            for run in reversed(leaving):
+                self._table.remove(run.planned.gap.id)
+            errors = self._settle()
+        errors += _ask_back(leaving)
         self._lay(plan, frozenset())
         if errors:
             raise RestoreError("; ".join(errors))
 
-    def _take_back(self, gaps: Iterator[str]) -> list[str]:
-        errors = []
-        for gap in gaps:
-            try:
-                self._table.remove(gap)
-            except RestoreError as error:
-                errors.append(str(error))
-        self._settle()
-        return errors
-
-    def _settle(self) -> None:
-        self._table.tidy()
-        self._stuck += self._table.settle()
+    def _settle(self) -> list[str]:
+        """Finish the changes made. Returns what still holds something of ours."""
+        for _ in range(2):
+            # The second time for what could not be done at once.
+            refused = self._table.tidy()
+            stuck = self._table.settle()
+        self._stuck = [one.text for one in stuck]
+        return refused + [f"{one.text} still holds it" for one in stuck if one.ours]
 
     def _lay(self, plan: Plan, executed: frozenset[str]) -> None:
         """Apply as much of `plan` as is loaded. Imports the patches it needs."""
@@ -145,12 +124,14 @@ class Engine:
                 # Another thread reached for another plan meanwhile; it stands.
                 return
             for run, layers, fault in prepared:
-                self._lay_gap(run, layers, fault)
+                self._lay_gap(run, layers, fault, reaching=not executed)
+            if not executed:
+                self._table.queue_all()
             self._settle()
 
     def _prepared(
         self, run: _Run, plan: Plan, executed: frozenset[str]
-    ) -> tuple[list[tuple[Slot, Layer]], _Fault | None]:
+    ) -> tuple[list[tuple[Slot, Layer]], Fault | None]:
         """The layers of a gap whose slots exist now, or why it cannot be applied."""
         pairs: list[tuple[Slot, Layer]] = []
         missing: list[str] = []
@@ -159,7 +140,7 @@ class Engine:
                 chosen = choose(planned.patch, executed)
                 if isinstance(chosen, Missing):
                     if planned.gate == "open":
-                        return [], _Fault(State.MISSING_TARGET, chosen.reason)
+                        return [], Fault(State.MISSING_TARGET, chosen.reason)
                     missing.append(chosen.reason)
                 elif isinstance(chosen, Slot):
                     if planned.gate == "by-contract" and not exists(chosen):
@@ -168,28 +149,20 @@ class Engine:
                     layer = self._layer(run.planned, planned, plan)
                     pairs.append((chosen, layer))
             if missing and len(missing) == len(run.planned.passing):
-                return [], _Fault(State.MISSING_TARGET, "; ".join(missing))
-            _check_reliances(run.planned, executed)
+                return [], Fault(State.MISSING_TARGET, "; ".join(missing))
+            check_reliances(run.planned, executed)
         except Exception as error:  # noqa: BLE001 - kept and reported
-            return [], _fault_of(error)
+            return [], fault_of(error)
         return pairs, None
 
     def _layer(self, gap: PlannedGap, planned: PlannedPatch, plan: Plan) -> Layer:
-        module = importlib.import_module(f"{plan.registry.package}.{gap.gap.module}")
-        name = planned.patch.replacement
-        try:
-            replacement = vars(module)[name]
-        except KeyError:
-            raise BrokenContractError(
-                f"{module.__name__} has no {name}, which the registry names as "
-                f"the replacement for {planned.patch.candidates[-1]}"
-            ) from None
+        replacement, said = replacement_of(plan, gap, planned.patch)
         return Layer(
             gap=gap.gap.id,
             order=(gap.position, planned.position),
             patch=planned.patch,
             replacement=replacement,
-            said=f"{module.__name__}.{name}",
+            said=said,
             mark=self._mark,
         )
 
@@ -197,24 +170,31 @@ class Engine:
         return Mark(gap, target, self._toolkit, self.give_up, wears)
 
     def _lay_gap(
-        self, run: _Run, pairs: list[tuple[Slot, Layer]], fault: _Fault | None
+        self,
+        run: _Run,
+        pairs: list[tuple[Slot, Layer]],
+        fault: Fault | None,
+        *,
+        reaching: bool,
     ) -> None:
         gap = run.planned.gap.id
         if self._runs.get(gap) is not run:
             return
         if fault is None:
             try:
+                self._forget_lost(gap, reaching)
                 self._table.add(list(self._additions(run, pairs)))
             except Exception as error:  # noqa: BLE001 - kept and reported
-                fault = _fault_of(error)
+                fault = fault_of(error)
         if fault is None:
             return
         run.fault = fault
         log.warning("%s: %s: %s", gap, fault.state, fault.reason)
-        try:
-            self._table.remove(gap)
-        except RestoreError as error:
-            run.fault = _Fault(State.FAILED, f"{fault.reason}; then {error}")
+        self._table.remove(gap)
+        refused = self._table.tidy()
+        if refused:
+            reason = "; ".join([fault.reason, *refused])
+            run.fault = Fault(State.FAILED, reason)
 
     def _additions(
         self, run: _Run, pairs: list[tuple[Slot, Layer]]
@@ -222,28 +202,51 @@ class Engine:
         """The layers that are not in force yet, in whatever form."""
         gap = run.planned.gap.id
         for chosen, layer in pairs:
-            slot = self._landing(run, chosen, layer)
+            if self._state_for(run, chosen) is not None:
+                continue
+            slot = chosen if layer.is_binding else self._table.home(chosen)
             mark = self._foreign_mark(slot, gap)
             if mark is not None:
                 run.adopted[chosen.target] = mark
                 continue
             run.adopted.pop(chosen.target, None)
-            state = self._table.state_at(slot, gap)
-            if state is not None and fate(state) is State.LOST:
-                self._table.supersede(gap, state)
-                state = None
-            if state is None:
-                yield slot, layer
+            run.landing[chosen.target] = slot
+            yield slot, layer
 
-    def _landing(self, run: _Run, chosen: Slot, layer: Layer) -> Slot:
-        known = run.landing.get(chosen.target)
-        if known is not None:
-            state = self._table.state_at(known, run.planned.gap.id)
-            if state is not None and state.is_live:
-                return known
-        slot = chosen if layer.is_binding else home(chosen)
-        run.landing[chosen.target] = slot
-        return slot
+    def _forget_lost(self, gap: str, reaching: bool) -> None:
+        """Let go of the slots that a reload, or somebody else, has emptied.
+
+        What somebody put back on purpose is patched anew when the user asks for
+        it, not when some module happens to be imported.
+        """
+        states = self._table.states_of(gap)
+        lost = [
+            state
+            for state in states
+            if fate(state) is State.LOST
+            and (reaching or spec_of(state.slot) is not state.spec)
+        ]
+        for state in lost:
+            self._table.supersede(state)
+        if lost:
+            self._settle()
+
+    def _state_for(self, run: _Run, chosen: Slot) -> SlotState | None:
+        """What we know of the slot that the patch on `chosen` went to.
+
+        That is another slot where `chosen` only refers to its value; a reload may
+        have ended that.
+        """
+        gap = run.planned.gap.id
+        landed = run.landing.get(chosen.target, chosen)
+        state = self._table.state_at(landed, gap)
+        if state is None or landed.key == chosen.key:
+            return state
+        if chosen.read() is state.visible:
+            return state
+        if self._table.references.has_moved(chosen):
+            return state
+        return self._table.state_at(chosen, gap)
 
     def _foreign_mark(self, slot: Slot, gap: str) -> Mark | None:
         """The mark of another copy of this toolkit that has patched `slot`."""
@@ -261,20 +264,24 @@ class Engine:
         with self._lock:
             self._runs.pop(gap, None)
             self._table.remove(gap)
-            self._settle()
+            errors = self._settle()
+        if errors:
+            raise RestoreError("; ".join(errors))
 
     # The import hook
 
     def _module_executed(self, module: str) -> None:
-        plan = self._plan
-        if plan is None:
-            return
-        try:
-            self._lay(plan, frozenset({module}))
-        except Exception:
-            # An import must not fail because of us, and must not hide it either.
-            log.exception("could not patch %s after its import", module)
-        if plan.switches.strict:
+        # Another thread may reach for another plan meanwhile. For it the module is
+        # still being imported, so what that plan wants here is up to us, too.
+        while (plan := self._plan) is not None:
+            try:
+                self._lay(plan, frozenset({module}))
+            except Exception:
+                # An import must not fail because of us, nor hide that.
+                log.exception("could not patch %s after its import", module)
+            if self._plan is plan:
+                break
+        if plan is not None and plan.switches.strict:
             self._raise_faults(module)
 
     def _raise_faults(self, module: str) -> None:
@@ -292,7 +299,8 @@ class Engine:
         with self._lock:
             run = self._runs.get(planned.gap.id)
             if run is None or planned.state is not None:
-                return at_rest(planned, reached=self._plan is not None)
+                reached = self._plan is not None
+                return at_rest(planned, reached, self._table.aside(planned.gap.id))
             if run.fault is not None:
                 return Standing(planned, run.fault.state, run.fault.reason, ())
             patches = tuple(self._patch_standing(run, one) for one in planned.passing)
@@ -302,12 +310,12 @@ class Engine:
         chosen = choose(planned.patch, frozenset())
         if not isinstance(chosen, Slot):
             return not_there(planned, chosen)
+        if planned.gate == "by-contract" and not exists(chosen):
+            return not_there(planned, Missing(f"{chosen.target} does not exist"))
         mark = run.adopted.get(chosen.target)
         if mark is not None:
             return adopted(planned, mark, self._foreign_mark(chosen, mark.gap))
-        landing = run.landing.get(chosen.target, chosen)
-        state = self._table.state_at(landing, run.planned.gap.id)
-        return in_place(planned, chosen.target, state)
+        return in_place(planned, chosen, self._state_for(run, chosen))
 
     @property
     def is_idle(self) -> bool:
@@ -318,7 +326,7 @@ class Engine:
     def rebound(self) -> list[str]:
         """References elsewhere that were moved along, `module:name`."""
         with self._lock:
-            return self._table.rebound
+            return self._table.references.names
 
     def stale(self) -> list[str]:
         """References that hold an unpatched value, and what they are."""
@@ -338,8 +346,38 @@ class Engine:
         self._lock = threading.RLock()
 
 
-def _wants(plan: Plan, gap: str) -> bool:
-    return any(planned.gap.id == gap for planned in plan.wanted)
+def _staying(runs: dict[str, _Run], before: Plan | None, plan: Plan) -> dict[str, _Run]:
+    """The gaps that `plan` wants in the very form in which they are applied."""
+    if before is None or before.registry.package != plan.registry.package:
+        return {}
+    return {
+        planned.gap.id: run
+        for planned in plan.wanted
+        if (run := runs.get(planned.gap.id)) is not None
+        and _form(run.planned) == _form(planned)
+    }
+
+
+def _form(planned: PlannedGap) -> tuple[object, ...]:
+    gates = tuple((p.position, p.gate) for p in planned.passing)
+    return planned.gap, planned.position, gates
+
+
+def _ask_back(leaving: Iterable[_Run]) -> list[str]:
+    """Have other copies of the toolkit take back what they had applied for us.
+
+    Returns what they could not. The caller does not hold our lock: theirs may
+    be held by a thread that waits for it.
+    """
+    errors = []
+    for run in leaving:
+        reverts = {mark.revert: mark for mark in run.adopted.values()}
+        for revert, mark in reverts.items():
+            try:
+                revert(mark.gap)
+            except Exception as error:  # noqa: BLE001 - kept and reported
+                errors.append(f"{mark.toolkit}: {error}")
+    return errors
 
 
 def _modules_of(planned: PlannedGap) -> set[str]:
@@ -352,32 +390,3 @@ def _modules_of(planned: PlannedGap) -> set[str]:
 
 def _modules(plan: Plan) -> frozenset[str]:
     return frozenset(m for planned in plan.wanted for m in _modules_of(planned))
-
-
-def _fault_of(error: Exception) -> _Fault:
-    for kind, state in _STATE_OF_ERROR:
-        if isinstance(error, kind):
-            return _Fault(state, str(error))
-    return _Fault(State.FAILED, f"{type(error).__name__}: {error}")
-
-
-def _check_reliances(planned: PlannedGap, executed: frozenset[str]) -> None:
-    """Raise `BrokenContractError` for a relied-on symbol that a loaded module lacks."""
-    for one in planned.passing:
-        for reliance in one.patch.relies_on:
-            module = sys.modules.get(split(reliance.symbol)[0])
-            # Attributes may be set by instances only; source tells, not we.
-            unknowable = reliance.how == "reads_attribute" or reliance.versions
-            if unknowable or not isinstance(module, ModuleType):
-                continue
-            if is_initialising(module) and module.__name__ not in executed:
-                continue
-            try:
-                found = exists(resolve(reliance.symbol))
-            except MissingTargetError:
-                found = False
-            if not found:
-                raise BrokenContractError(
-                    f"{one.patch.replacement} relies on {reliance.symbol} "
-                    f"({reliance.how}), which is gone"
-                )

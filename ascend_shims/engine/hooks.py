@@ -22,7 +22,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-from .slot import is_initialising, namespace
+from .slot import is_initialising, is_module, namespace
 
 __all__ = ["Hooks"]
 
@@ -65,9 +65,16 @@ class _FinishingSpec(ModuleSpec):
         object.__setattr__(self, name, value)
         if name != "_initializing" or value:
             return
-        tell = self.__dict__.pop("_tell")
-        object.__setattr__(self, "__class__", ModuleSpec)
-        tell(self.name)
+        tell = _unfollow(self)
+        if tell is not None:
+            tell(self.name)
+
+
+def _unfollow(spec: ModuleSpec) -> Callback | None:
+    """Make the spec an ordinary one again. Returns who is to be told, once."""
+    object.__setattr__(spec, "__class__", ModuleSpec)
+    tell: Callback | None = spec.__dict__.pop("_tell", None)
+    return tell
 
 
 class _Finder(importlib.abc.MetaPathFinder):
@@ -81,13 +88,15 @@ class _Finder(importlib.abc.MetaPathFinder):
         path: Sequence[str] | None = None,
         target: ModuleType | None = None,
     ) -> ModuleSpec | None:
-        if not self._hooks.watches(fullname) or getattr(self._busy, "on", False):
+        # A finder that asks all others, as we do, comes back here.
+        busy: set[str] = self._busy.__dict__.setdefault("names", set())
+        if not self._hooks.watches(fullname) or fullname in busy:
             return None
-        self._busy.on = True
+        busy.add(fullname)
         try:
             spec = self._found(fullname, path, target)
         finally:
-            self._busy.on = False
+            busy.discard(fullname)
         if spec is None or not hasattr(spec.loader, "exec_module"):
             return spec
         spec.loader = _Loader(spec.loader, self._hooks.finished)
@@ -112,6 +121,8 @@ class Hooks:
         self._callback = callback
         self._watched: frozenset[str] = frozenset()
         self._finder = _Finder(self)
+        self._found: list[Any] = []
+        """`sys.meta_path` as it was before ours."""
 
     def watches(self, module: str) -> bool:
         return module in self._watched
@@ -119,24 +130,43 @@ class Hooks:
     def watch(self, modules: frozenset[str]) -> None:
         """Watch exactly these modules. None: withdraw from `sys.meta_path`."""
         self._watched = modules
-        installed = self._finder in sys.meta_path
+        installed = any(one is self._finder for one in sys.meta_path)
         if modules and not installed:
-            sys.meta_path.insert(0, self._finder)
+            self._install()
         elif not modules and installed:
-            sys.meta_path.remove(self._finder)
+            self._withdraw()
         for name in modules:
             self._follow(name)
+
+    # Another thread's import may be going through the list at this moment. If an
+    # entry left it, that import would miss the next one and find no module. So the
+    # list is replaced, and the list that was there comes back.
+
+    def _install(self) -> None:
+        self._found = sys.meta_path
+        sys.meta_path = [self._finder, *self._found]
+
+    def _withdraw(self) -> None:
+        others = [one for one in sys.meta_path if one is not self._finder]
+        if list(map(id, others)) == list(map(id, self._found)):
+            sys.meta_path = self._found
+        else:
+            # Somebody else has changed the list since.
+            sys.meta_path = others
 
     def _follow(self, name: str) -> None:
         """Have a module that is half-way through its import tell when it is done."""
         module = sys.modules.get(name)
-        if not isinstance(module, ModuleType) or not is_initialising(module):
+        if not is_module(module) or not is_initialising(module):
             return
         spec = namespace(module)["__spec__"]
         if type(spec) is not ModuleSpec:
             return
         spec.__dict__["_tell"] = self.finished
         spec.__class__ = _FinishingSpec
+        if not is_initialising(module):
+            # It finished in this very moment: whoever asks next finds it done.
+            _unfollow(spec)
 
     def finished(self, name: str) -> None:
         """A watched module's body is done (or was given up)."""

@@ -8,16 +8,35 @@ no layer holds on to a neighbour that is gone.
 from __future__ import annotations
 
 import functools
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from types import FunctionType, ModuleType, WrapperDescriptorType
+from types import (
+    FunctionType,
+    MethodDescriptorType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 from ..registry.model import Patch
 from .contract import BrokenContractError, check_calls, check_nature
-from .slot import ABSENT, MissingTargetError, Slot, inherited
-from .wrappers import Mark, Wrapper, peel, same_descriptor, stand_in_front
+from .slot import (
+    ABSENT,
+    MissingTargetError,
+    Slot,
+    inherited,
+    is_class,
+    is_module,
+    namespace,
+)
+from .wrappers import (
+    Mark,
+    NotWrappableError,
+    Wrapper,
+    calling,
+    peel,
+    same_descriptor,
+    stand_in_front,
+)
 
 __all__ = ["Layer", "SlotState", "beneath_of"]
 
@@ -46,6 +65,7 @@ class Layer:
         or `ImmutableOwnerError`.
         """
         slot.check_writable()
+        _check_new(slot)
         if self.patch.kind == "add":
             if beneath is not ABSENT:
                 raise BrokenContractError(
@@ -63,8 +83,13 @@ class Layer:
             elif self.patch.kind == "replace":
                 check_calls(self.replacement, function, skip=0, said=self.said)
                 check_nature(self.replacement, function, said=self.said)
-        elif callable(function) and not callable(self.replacement):
+        elif callable(function):
             raise BrokenContractError(f"{self.said} is not callable, {slot.target} is")
+        elif self.patch.kind != "replace":
+            raise NotWrappableError(
+                f"{slot.target} is a {type(beneath).__name__}, which cannot be called; "
+                "use `kind: replace`"
+            )
 
     def _check_class(self, slot: Slot, upstream: type) -> None:
         if self.patch.kind != "replace":
@@ -108,8 +133,19 @@ class Layer:
         )
 
 
+def _check_new(slot: Slot) -> None:
+    """Raise where a class gets a `__new__` that it can never get rid of."""
+    if slot.name != "__new__" or not is_class(slot.owner):
+        return
+    if inherited(slot.owner, "__new__") is object.__new__ and slot.read() is ABSENT:
+        raise BrokenContractError(
+            f"{slot.target}: after its removal Python would still take the class for "
+            "one with a `__new__`, and refuse arguments; patch `__init__`"
+        )
+
+
 def _why_absent(slot: Slot) -> str:
-    if isinstance(slot.owner, ModuleType) and "__getattr__" in vars(slot.owner):
+    if is_module(slot.owner) and "__getattr__" in namespace(slot.owner):
         return (
             f"{slot.target} is no binding of the module (its __getattr__ may serve "
             "the name); patch the place where it is defined"
@@ -117,26 +153,43 @@ def _why_absent(slot: Slot) -> str:
     return f"{slot.target} does not exist in the loaded upstream"
 
 
+_FORWARDED = (
+    FunctionType,
+    WrapperDescriptorType,
+    MethodDescriptorType,
+    staticmethod,
+    classmethod,
+    property,
+    functools.cached_property,
+)
+"""Kinds of members that `super()` gives just as the class itself would."""
+
+
 def _forward(owner: type, name: str, raw: Any) -> Any:
     """A stand-in for an inherited member that asks the bases at each call.
 
     A fixed copy would go stale when a base is patched or reverted later.
     """
-    function = peel(raw)
 
+    def static(*args: Any, **kwargs: Any) -> Any:
+        return getattr(super(owner, owner), name)(*args, **kwargs)
+
+    def value(self: Any) -> Any:
+        return getattr(super(owner, self), name)
+
+    def method(*args: Any, **kwargs: Any) -> Any:
+        self, *rest = args
+        return getattr(super(owner, self), name)(*rest, **kwargs)
+
+    forward: Callable[..., Any] = method
     if isinstance(raw, staticmethod):
-
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            return getattr(super(owner, owner), name)(*args, **kwargs)
-
-    else:
-
-        def forward(*args: Any, **kwargs: Any) -> Any:
-            self, *rest = args
-            return getattr(super(owner, self), name)(*rest, **kwargs)
-
-    functools.update_wrapper(forward, function)
-    return same_descriptor(raw, forward, owner, name)
+        forward = static
+    elif isinstance(raw, (property, functools.cached_property)):
+        forward = value
+    function = peel(raw)
+    stand_in = calling(forward, like=function)
+    functools.update_wrapper(stand_in, function)
+    return same_descriptor(raw, stand_in, owner, name)
 
 
 def beneath_of(slot: Slot, base: Any) -> Any:
@@ -144,20 +197,15 @@ def beneath_of(slot: Slot, base: Any) -> Any:
 
     The slot's own value, or where a class merely inherits one, a way to it.
     """
-    if base is not ABSENT or not isinstance(slot.owner, type):
+    if base is not ABSENT or not is_class(slot.owner):
         return base
     raw = inherited(slot.owner, slot.name)
-    if raw is ABSENT:
-        return ABSENT
-    plain = isinstance(raw, (FunctionType, WrapperDescriptorType))
-    if plain and not inspect.iscoroutinefunction(raw):
-        return _forward(slot.owner, slot.name, raw)
-    if isinstance(raw, (staticmethod, classmethod)):
+    if isinstance(raw, _FORWARDED) and callable(peel(raw)):
         return _forward(slot.owner, slot.name, raw)
     return raw
 
 
-@dataclass
+@dataclass(eq=False)
 class SlotState:
     """A slot that we have written to: its base, its layers, what is visible.
 
@@ -172,10 +220,14 @@ class SlotState:
     """What we wrote last; `base` where we wrote nothing."""
     spec: object = None
     """The module's `__spec__` when we wrote: a reload gives it a new one."""
+    borrowed: bool = False
+    """Whether the base is not upstream's own: elsewhere it is none of our business."""
     retire: list[Callable[[], None]] = field(default_factory=list)
     """One a layer of the present fold."""
     dirty: bool = False
     """Whether a layer in `visible` has stepped aside since it was written."""
+    aside: set[str] = field(default_factory=set)
+    """The gaps whose layers have."""
 
     def fold(self, layers: list[Layer]) -> tuple[Any, list[Callable[[], None]]]:
         """The raw value with `layers` over the base. Changes nothing."""
@@ -189,6 +241,13 @@ class SlotState:
             value = wrapper.raw
             retire.append(wrapper.retire)
         return value, retire
+
+    @property
+    def stock(self) -> Any:
+        """What the name gives without us, raw: a class may inherit it."""
+        if self.base is not ABSENT or not is_class(self.slot.owner):
+            return self.base
+        return inherited(self.slot.owner, self.slot.name)
 
     @property
     def is_live(self) -> bool:

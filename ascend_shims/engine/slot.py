@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Any
+from typing import Any, TypeGuard
 
 from ..errors import ShimsError
 
@@ -20,7 +20,9 @@ __all__ = [
     "MissingTargetError",
     "Slot",
     "inherited",
+    "is_class",
     "is_initialising",
+    "is_module",
     "namespace",
     "resolve",
     "split",
@@ -52,7 +54,7 @@ def namespace(owner: object) -> dict[str, Any]:
 
     Raises `TypeError` for anything that has none.
     """
-    if issubclass(type(owner), type):
+    if is_class(owner):
         return type.__dict__["__dict__"].__get__(owner)  # type: ignore[no-any-return]
     found = object.__getattribute__(owner, "__dict__")
     if not isinstance(found, dict):
@@ -86,7 +88,7 @@ class Slot:
 
         Whatever Python raises when the owner refuses comes through.
         """
-        if isinstance(self.owner, type):
+        if is_class(self.owner):
             if value is ABSENT:
                 type.__delattr__(self.owner, self.name)
             else:
@@ -98,11 +100,20 @@ class Slot:
 
     def check_writable(self) -> None:
         """Raises `ImmutableOwnerError` where a write is bound to fail."""
-        if isinstance(self.owner, type) and self.owner.__flags__ & _IMMUTABLE_TYPE:
+        if is_class(self.owner) and _flags(self.owner) & _IMMUTABLE_TYPE:
             raise ImmutableOwnerError(
-                f"{self.target}: {self.owner.__qualname__} is an immutable type; "
+                f"{self.target}: {type.__repr__(self.owner)} is an immutable type; "
                 "patch a subclass or the module that uses it"
             )
+
+
+def is_class(one: object) -> TypeGuard[type]:
+    # Not isinstance: that asks an object of another kind for its `__class__`.
+    return issubclass(type(one), type)
+
+
+def is_module(one: object) -> TypeGuard[ModuleType]:
+    return issubclass(type(one), ModuleType)
 
 
 def split(target: str) -> tuple[str, str]:
@@ -117,9 +128,13 @@ def is_initialising(module: ModuleType) -> bool:
     return bool(getattr(spec, "_initializing", False))
 
 
+def _flags(owner: type) -> int:
+    return type.__dict__["__flags__"].__get__(owner)  # type: ignore[no-any-return]
+
+
 def inherited(owner: type, name: str) -> Any:
     """The raw value that `owner` inherits under `name`, or `ABSENT`."""
-    for base in owner.__mro__[1:]:
+    for base in type.__dict__["__mro__"].__get__(owner)[1:]:
         value = namespace(base).get(name, ABSENT)
         if value is not ABSENT:
             return value
@@ -134,15 +149,15 @@ def resolve(target: str) -> Slot:
     """
     module_name, qualname = split(target)
     module = sys.modules.get(module_name)
-    if not isinstance(module, ModuleType):
+    if not is_module(module):
         raise MissingTargetError(f"{module_name} is not a loaded module")
     owner: ModuleType | type = module
     *path, name = qualname.split(".")
     for part in path:
         value = namespace(owner).get(part, ABSENT)
-        if value is ABSENT and isinstance(owner, type):
+        if value is ABSENT and is_class(owner):
             value = inherited(owner, part)
-        if not issubclass(type(value), type):
+        if not is_class(value):
             what = "does not exist" if value is ABSENT else "is not a class"
             raise MissingTargetError(f"{target}: {part} {what} in {module_name}")
         owner = value

@@ -15,17 +15,17 @@ import functools
 import gc
 import sys
 from collections.abc import Iterable, Iterator
-from types import CellType, FunctionType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType
 from typing import Any
 
 from .aliases import rebindable
+from .heap import Heap
 from .layers import SlotState
-from .slot import ABSENT, namespace
+from .slot import ABSENT, is_class, is_module, namespace
 from .wrappers import mark_of, peel
 
 __all__ = ["stale_references"]
 
-_CONTAINERS = (dict, list, tuple, set, frozenset)
 _LINKS = (
     FunctionType,
     CellType,
@@ -38,22 +38,42 @@ _LINKS = (
 )
 """What a wrapper of ours is made of."""
 
+_CARRIERS = {
+    functools.partial: "a functools.partial",
+    functools.partialmethod: "a functools.partialmethod",
+    MethodType: "a bound method",
+    staticmethod: "a staticmethod",
+    classmethod: "a classmethod",
+    property: "a property",
+}
 
-def stale_references(states: Iterable[SlotState], rebound: Iterable[Any]) -> list[str]:
+
+def stale_references(
+    states: Iterable[SlotState], rebound: Iterable[Any], *, skip: tuple[str, ...] = ()
+) -> list[str]:
     """One line for each reference that still leads to an unpatched value.
 
     Args:
         states: the slots to look for.
         rebound: values that we keep in order to put them back elsewhere.
+        skip: top-level packages that mean to hold what they hold.
     """
     kept = list(rebound)
     suspects = {
         id(peel(state.base)): (state.slot.target, peel(state.base))
         for state in states
-        # Where only one binding is patched, all others are stock on purpose.
-        if not state.is_binding and _is_held_elsewhere(state, kept)
+        # Where only one binding is patched, all others are stock on purpose, and
+        # what upstream borrowed is in its owner's hands.
+        if not (state.is_binding or state.borrowed) and _is_held_elsewhere(state, kept)
     }
-    return _Search(suspects).lines() if suspects else []
+    if not suspects:
+        return []
+    search = _Search([old for _, old in suspects.values()], skip)
+    return sorted(
+        f"{target} is held by {place}"
+        for target, old in suspects.values()
+        for place in set(search.places(old))
+    )
 
 
 def _is_held_elsewhere(state: SlotState, kept: list[Any]) -> bool:
@@ -93,98 +113,135 @@ def _is_link(part: Any) -> bool:
 class _Search:
     """One look through the heap, for all suspects together."""
 
-    def __init__(self, suspects: dict[int, tuple[str, Any]]) -> None:
-        self._suspects = suspects
-        self._names = _global_names()
-        olds = [old for _, old in suspects.values()]
-        self._first = gc.get_referrers(*olds)
-        carriers = [
-            one
-            for one in self._first
-            if isinstance(one, (CellType, functools.partial, MethodType))
-        ]
-        self._second = gc.get_referrers(*carriers) if carriers else []
-        tuples = [t for t in [*self._first, *self._second] if type(t) is tuple]
-        self._functions = [
-            one
-            for one in (gc.get_referrers(*tuples) if tuples else [])
-            if isinstance(one, FunctionType) and not _is_ours(one)
-        ]
+    def __init__(self, olds: list[Any], skip: tuple[str, ...]) -> None:
+        self._skip = ("ascend_shims", *skip)
+        self._modules: dict[int, str] = {}
+        for name, module in list(sys.modules.items()):
+            if is_module(module):
+                # A module that stands there twice goes by its first name.
+                self._modules.setdefault(id(namespace(module)), name)
+        self._heap = Heap(olds, ends=self._ends_a_way)
 
-    def lines(self) -> list[str]:
-        found = set[str]()
-        for referrer in self._first:
-            for old in gc.get_referents(referrer):
-                target = self._suspects.get(id(old), ("",))[0]
-                if target:
-                    found.update(
-                        f"{target} is held by {by}"
-                        for by in self._described(referrer, old)
-                    )
-        return sorted(found)
+    def _ends_a_way(self, holder: Any) -> bool:
+        """Whether a holder has a name of its own, or is no business of ours."""
+        return (
+            id(holder) in self._modules
+            or is_class(holder)
+            or _is_function(holder)
+            or self._is_ours(type(holder).__module__)
+        )
 
-    def _described(self, referrer: Any, old: Any) -> Iterator[str]:
-        if isinstance(referrer, functools.partial):
-            yield f"a functools.partial{self._home(referrer)}"
-        elif isinstance(referrer, MethodType):
-            yield f"a bound method{self._home(referrer)}"
-        elif isinstance(referrer, CellType):
-            yield from self._closures(referrer)
-        elif type(referrer) is tuple and any(
-            one.__defaults__ is referrer for one in self._functions
-        ):
-            yield from self._defaults(referrer)
-        elif type(referrer) in _CONTAINERS and id(referrer) in self._names:
-            yield self._entry(referrer, old)
+    def _is_ours(self, module: Any) -> bool:
+        return type(module) is str and module.partition(".")[0] in self._skip
 
-    def _closures(self, cell: CellType) -> Iterator[str]:
-        for function in self._functions:
-            if any(one is cell for one in function.__closure__ or ()):
-                yield f"the closure of {_named(function)}"
-
-    def _defaults(self, values: Any) -> Iterator[str]:
-        for function in self._functions:
-            if function.__defaults__ is values:
-                yield f"a default of {_named(function)}"
-
-    def _entry(self, container: Any, value: Any) -> str:
-        name = self._names[id(container)]
-        if isinstance(container, dict):
-            keys = [repr(key) for key, one in container.items() if one is value]
-            return f"{name}[{', '.join(keys)}]"
-        return f"the {type(container).__name__} {name}"
-
-    def _home(self, carrier: Any) -> str:
-        """Where a partial or a bound method is kept, as far as that shows."""
-        if id(carrier) in self._names:
-            return f" {self._names[id(carrier)]}"
-        for holder in self._second:
-            if not any(one is carrier for one in gc.get_referents(holder)):
+    def places(self, child: Any) -> Iterator[str]:
+        """Where `child` is held, each place in words; nothing for our own."""
+        for holder in self._heap.holders(child):
+            kind = type(holder)
+            if self._is_ours(kind.__module__):
                 continue
-            default = next(self._defaults(holder), None)
-            if default is not None:
-                return f" in {default}"
-            if type(holder) in _CONTAINERS and id(holder) in self._names:
-                return f" in {self._entry(holder, carrier)}"
-        return ""
+            if kind is CellType:
+                yield from self._in_cell(holder)
+            elif kind is tuple:
+                yield from self._in_tuple(holder)
+            elif kind is dict:
+                yield from self._in_dict(holder, child)
+            elif kind in (list, set, frozenset):
+                yield from self._within(holder, f"the {kind.__name__}")
+            elif kind in _CARRIERS:
+                yield from self._within(holder, _CARRIERS[kind])
+            elif kind.__module__ != "builtins":
+                yield self._in_object(holder, child)
+
+    def _within(self, holder: Any, said: str) -> Iterator[str]:
+        """What has no name of its own, and where that is."""
+        if self._heap.is_cut(holder):
+            yield said
+        for place in self.places(holder):
+            # A bare name is its own; else the place is one of something around it.
+            yield f"{said} in {place}" if " " in place else f"{said} {place}"
+
+    def _in_cell(self, cell: CellType) -> Iterator[str]:
+        for closure in self._heap.holders(cell):
+            for function in self._heap.holders(closure):
+                if _is_function(function) and self._is_foreign(function):
+                    yield f"the closure of {_named(function)}"
+
+    def _in_tuple(self, values: tuple[Any, ...]) -> Iterator[str]:
+        for holder in self._heap.holders(values):
+            if _is_function(holder):
+                if holder.__defaults__ is values and self._is_foreign(holder):
+                    yield f"a default of {_named(holder)}"
+                return
+        yield from self._within(values, "the tuple")
+
+    def _in_dict(self, values: dict[Any, Any], child: Any) -> Iterator[str]:
+        keys = [key for key, value in list(values.items()) if value is child]
+        # What `functools.wraps` notes is for reading, not for calling.
+        keys = [key for key in keys if key != "__wrapped__"]
+        if not keys:
+            return
+        module = self._modules.get(id(values))
+        if module is not None:
+            if not self._is_ours(module):
+                yield from (f"{module}:{key}" for key in keys)
+            return
+        for holder in self._heap.holders(values):
+            if _is_function(holder):
+                if self._is_foreign(holder):
+                    yield _of_function(holder, values, keys[0])
+                return
+            if is_class(holder):
+                if not self._is_ours(holder.__module__):
+                    yield f"{holder.__module__}:{holder.__qualname__}.{keys[0]}"
+                return
+            if _dict_of(holder) is values:
+                if not self._is_ours(type(holder).__module__):
+                    yield self._in_object(holder, child)
+                return
+        if self._heap.is_cut(values):
+            yield "a dict"
+        for place in self.places(values):
+            bare = " " not in place
+            yield from (
+                f"{place}[{k!r}]" if bare else f"{k!r} in {place}" for k in keys
+            )
+
+    def _in_object(self, holder: Any, child: Any) -> str:
+        kind = type(holder)
+        held = _dict_of(holder)
+        names = [name for name, value in list(held.items()) if value is child]
+        attribute = f"attribute {names[0]} of " if names else ""
+        return f"{attribute}an object of {kind.__module__}.{kind.__qualname__}"
+
+    def _is_foreign(self, function: FunctionType) -> bool:
+        # The globals tell where a function was made; its `__module__` is often
+        # copied from another.
+        ours = self._is_ours(function.__globals__.get("__name__"))
+        return not ours and mark_of(function) is None
+
+
+def _is_function(one: Any) -> bool:
+    # Not isinstance: that asks a proxy object for its `__class__`.
+    return issubclass(type(one), FunctionType)
 
 
 def _named(function: FunctionType) -> str:
     return f"{function.__module__}:{function.__qualname__}"
 
 
-def _is_ours(function: Any) -> bool:
-    ours = (function.__module__ or "").partition(".")[0] == "ascend_shims"
-    return ours or mark_of(function) is not None
+def _of_function(function: FunctionType, values: dict[Any, Any], key: Any) -> str:
+    if function.__kwdefaults__ is values:
+        return f"a default of {_named(function)}"
+    if function.__annotations__ is values:
+        return f"an annotation of {_named(function)}"
+    return f"{_named(function)}.{key}"
 
 
-def _global_names() -> dict[int, str]:
-    """Where the containers and callables that modules hold are found."""
-    names: dict[int, str] = {}
-    for module_name, module in list(sys.modules.items()):
-        if not issubclass(type(module), ModuleType):
-            continue
-        for name, value in list(namespace(module).items()):
-            if type(value) in (*_CONTAINERS, functools.partial, MethodType):
-                names.setdefault(id(value), f"{module_name}:{name}")
-    return names
+def _dict_of(holder: Any) -> dict[str, Any]:
+    """The attributes of an object, without asking the object."""
+    try:
+        found = object.__getattribute__(holder, "__dict__")
+    except AttributeError:
+        return {}
+    return found if type(found) is dict else {}

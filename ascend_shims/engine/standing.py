@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
+from types import FunctionType
+from typing import Any
 
 from ..plan import PlannedGap, PlannedPatch
 from ..states import State
 from .choose import Missing, Waiting
 from .layers import SlotState
+from .slot import Slot
 from .table import spec_of
 from .wrappers import Mark, peel
 
@@ -48,25 +52,49 @@ def fate(state: SlotState) -> State:
     """Whether a slot of ours is as we left it, and if not, what happened."""
     if state.is_live:
         return State.APPLIED
-    if spec_of(state.slot) is not state.spec:
+    if spec_of(state.slot) is not state.spec or _was_taken_away(state):
         return State.LOST
     return State.BURIED
 
 
+def _was_taken_away(state: SlotState) -> bool:
+    """Whether the slot holds upstream's own value again, by somebody else's doing.
+
+    A foreign patch that was there before ours takes ours along when it leaves.
+    """
+    value, slot = state.slot.read(), state.slot
+    if value is state.base:
+        return True
+    function = peel(value)
+    if type(function) is not FunctionType or "__wrapped__" in function.__dict__:
+        return False
+    where = getattr(sys.modules.get(slot.module), "__file__", None)
+    defined = f"{function.__module__}:{function.__qualname__}"
+    return defined == slot.target and function.__code__.co_filename == where
+
+
 def in_place(
-    planned: PlannedPatch, target: str, state: SlotState | None
+    planned: PlannedPatch, chosen: Slot, state: SlotState | None
 ) -> PatchStanding:
-    """The standing of a patch whose target exists."""
+    """The standing of a patch whose target exists.
+
+    `state` is of the slot that it went to, which `chosen` may merely refer to.
+    """
+    target = chosen.target
     if state is None:
         reason = f"{target} was loaded past our import hook; call apply() again"
         return PatchStanding(planned, State.LOST, reason, target)
-    now = fate(state)
-    reason = target
-    if now is State.LOST:
-        reason = f"{state.slot.module} was reloaded; call apply() again"
-    elif now is State.BURIED:
-        reason = f"{target} was patched on top of ours by {_who(state)}"
-    return PatchStanding(planned, now, reason, target)
+    value = chosen.read()
+    if value is state.visible:
+        return PatchStanding(planned, State.APPLIED, target, target)
+    if chosen.key == state.slot.key and fate(state) is State.LOST:
+        module = state.slot.module
+        reason = f"{module} was reloaded; call apply() again"
+        if spec_of(state.slot) is state.spec:
+            reason = f"somebody put upstream's own {target} back; call apply() again"
+        return PatchStanding(planned, State.LOST, reason, target)
+    reason = f"{target} was patched on top of ours by {who_made(value)}"
+    return PatchStanding(planned, State.BURIED, reason, target)
 
 
 def not_there(planned: PlannedPatch, chosen: Waiting | Missing) -> PatchStanding:
@@ -85,13 +113,20 @@ def adopted(planned: PlannedPatch, mark: Mark, live: Mark | None) -> PatchStandi
     return PatchStanding(planned, State.APPLIED, reason, mark.target)
 
 
-def at_rest(planned: PlannedGap, *, reached: bool) -> Standing:
+def at_rest(planned: PlannedGap, reached: bool, beneath: Slot | None) -> Standing:
     """The standing of a gap that is not in the engine's hands.
 
-    `reached` tells whether any plan was reached in this process.
+    `reached` tells whether any plan was reached in this process, `beneath` where
+    a layer of the gap had to stay, inert, because of a foreign patch on top.
     """
     if planned.state is not None:
-        return Standing(planned, planned.state, planned.reason, ())
+        reason = planned.reason
+        if beneath is not None:
+            reason += (
+                f"; {beneath.target} keeps its layer, which passes straight through, "
+                f"beneath {who_made(beneath.read())}"
+            )
+        return Standing(planned, planned.state, reason, ())
     if not reached:
         return Standing(planned, State.PENDING, "applies when upstream is imported", ())
     return Standing(planned, State.REVERTED, "given up to another copy", ())
@@ -102,8 +137,9 @@ def _is_idle(one: PatchStanding) -> bool:
     return one.patch.patch.lazy and one.state is State.PENDING
 
 
-def _who(state: SlotState) -> str:
-    value = peel(state.slot.read())
+def who_made(raw: Any) -> str:
+    """A foreign slot value in words: its name and where it comes from."""
+    value = peel(raw)
     kind = type(value)
     name = getattr(value, "__qualname__", kind.__qualname__)
     code = getattr(value, "__code__", None)
@@ -130,7 +166,7 @@ def _combined(
     states = {one.state for one in found}
     if states == {State.APPLIED}:
         adopted = [one.reason for one in found if one.reason.startswith("applied by")]
-        return State.APPLIED, adopted[0] if adopted else planned.reason or "as planned"
+        return State.APPLIED, adopted[0] if adopted else planned.reason
     waiting = [one.reason for one in found if one.state is State.PENDING]
     if states == {State.PENDING}:
         return State.PENDING, waiting[0]

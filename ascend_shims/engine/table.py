@@ -9,18 +9,27 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import weakref
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ShimsError
-from .aliases import Alias, Move, find, rebindable
+from .aliases import Move, rebindable
+from .choose import home, is_borrowed
 from .layers import Layer, SlotState
+from .references import References, Stuck
 from .slot import ABSENT, Slot
 from .stale import stale_references
-from .wrappers import peel
+from .wrappers import lead, mark_of, peel
 
-__all__ = ["ConflictError", "ReadBackError", "RestoreError", "Table", "spec_of"]
+__all__ = [
+    "ConflictError",
+    "ReadBackError",
+    "RestoreError",
+    "Table",
+    "spec_of",
+]
 
 
 class ConflictError(ShimsError):
@@ -46,11 +55,16 @@ class _Change:
 
 
 @dataclass
-class _Rebound:
-    """A reference elsewhere that we moved, and what it held before us."""
+class _Left:
+    """A wrapper of ours that has left its slot; somebody may have kept it."""
 
-    slot: Slot
-    original: Any
+    wrapper: weakref.ref[Any]
+    base: Any
+    """The base of its slot at that time."""
+    origin: Any
+    """What it stood in front of."""
+    to: Any
+    """What it leads to now."""
 
 
 class Table:
@@ -61,10 +75,9 @@ class Table:
         self._earlier: list[SlotState] = []
         """States whose slot holds something else by now: a foreign patch on top,
         or what a reload put there."""
-        self._rebound: dict[tuple[int, str], _Rebound] = {}
-        self._moves: list[Move] = []
-        self.skip: tuple[str, ...] = ()
-        """Top-level packages whose references are left alone: the patches' own."""
+        self._left: dict[tuple[int, str], list[_Left]] = {}
+        self.references = References()
+        self.upstreams: tuple[str, ...] = ()
 
     def _all(self) -> list[SlotState]:
         return [*self._states.values(), *self._earlier]
@@ -78,15 +91,27 @@ class Table:
         states = [s for s in self.states_of(gap) if s.slot.key == slot.key]
         return next((s for s in states if s.is_live), states[-1] if states else None)
 
-    @property
-    def rebound(self) -> list[str]:
-        """The references that hold a value of ours by our doing, `module:name`."""
-        return sorted(str(entry.slot.target) for entry in self._rebound.values())
+    def aside(self, gap: str) -> Slot | None:
+        """A slot where a layer of `gap` lies, inert, beneath a foreign value."""
+        for state in self._all():
+            if gap in state.aside and spec_of(state.slot) is state.spec:
+                return None if state.is_live else state.slot
+        return None
+
+    def home(self, slot: Slot) -> Slot:
+        """The slot that a patch on `slot` goes to: where its value comes from."""
+        value = slot.read()
+        for state in self._states.values():
+            if state.visible is value and not state.is_binding and value is not ABSENT:
+                return state.slot
+        return home(slot, self.upstreams)
 
     def stale(self) -> list[str]:
         """References to unpatched values that could not be moved along."""
         states = [state for state in self._states.values() if state.is_live]
-        return stale_references(states, (e.original for e in self._rebound.values()))
+        return stale_references(
+            states, self.references.originals, skip=self.references.skip
+        )
 
     def add(self, additions: Iterable[tuple[Slot, Layer]]) -> None:
         """Lay each layer on its slot: all of them, or none and raise.
@@ -115,7 +140,9 @@ class Table:
         if state is not None and state.is_live:
             return state, state.layers
         value = slot.read()
-        return SlotState(slot, value, visible=value, spec=spec_of(slot)), []
+        borrowed = is_borrowed(peel(value), self.upstreams)
+        spec = spec_of(slot)
+        return SlotState(slot, value, visible=value, spec=spec, borrowed=borrowed), []
 
     def _commit(self, changes: list[_Change]) -> None:
         tried: list[_Change] = []
@@ -125,12 +152,22 @@ class Table:
                 self._write(change.state.slot, change.value)
         except BaseException:
             for change in reversed(tried):
-                with contextlib.suppress(Exception):
-                    if not change.state.is_live:
-                        change.state.slot.write(change.state.visible)
+                self._unwrite(change)
             raise
         for change in changes:
             self._record(change)
+
+    def _unwrite(self, change: _Change) -> None:
+        try:
+            if change.state.slot.read() is change.value:
+                change.state.slot.write(change.state.visible)
+        except Exception:  # noqa: BLE001 - what raised first says more
+            # It stays for now, as if it had been meant to, so that it is known
+            # and leaves with the rest of its gap.
+            self._record(change)
+            return
+        for retire in change.retire:
+            retire()
 
     @staticmethod
     def _write(slot: Slot, value: Any) -> None:
@@ -145,49 +182,102 @@ class Table:
         state, old = change.state, change.state.visible
         for retire in state.retire:
             retire()
-        self._queue(old, change.value, [*state.layers, *change.layers])
+        self._lead_left(state, old, change.value)
+        self._queue(state, old, change.value, [*state.layers, *change.layers])
         state.layers, state.visible = change.layers, change.value
         state.retire, state.dirty = change.retire, False
-        known = self._states.get(state.slot.key)
+        state.aside.clear()
+        self._place(state)
+
+    def _place(self, state: SlotState) -> None:
+        """Make `state` what we know of its slot, or forget it if it has no layers."""
+        key = state.slot.key
+        known = self._states.pop(key, None)
+        self._earlier = [one for one in self._earlier if one is not state]
         if known is not None and known is not state:
             self._earlier.append(known)
-        if change.layers:
-            self._states[state.slot.key] = state
-        elif known is state:
-            del self._states[state.slot.key]
+        if state.layers:
+            self._states[key] = state
 
-    def _queue(self, old: Any, new: Any, layers: Iterable[Layer]) -> None:
+    def _lead_left(self, state: SlotState, left: Any, value: Any) -> None:
+        """Who kept a wrapper that was in the slot gets what is there now.
+
+        Only while the slot's base is the one that the wrapper stood in front of:
+        over another base, the way from there might lead back to the wrapper.
+        """
+        self._note_left(state, left)
+        here = self._left.pop(state.slot.key, [])
+        here = [one for one in here if one.wrapper() is not None]
+        for one in here:
+            if one.base is state.base and callable(peel(value)):
+                one.to = peel(value)
+                lead(one.wrapper(), one.to)
+        if here:
+            self._left[state.slot.key] = here
+
+    def _note_left(self, state: SlotState, left: Any) -> None:
+        wrapper, stock = peel(left), peel(state.stock)
+        if mark_of(left) is None or state.base is left:
+            return
+        here = self._left.setdefault(state.slot.key, [])
+        if all(one.wrapper() is not wrapper for one in here):
+            here.append(_Left(weakref.ref(wrapper), state.base, stock, stock))
+
+    def queue_all(self) -> None:
+        """Have references that have come back to a base follow, as all others do.
+
+        One may have been beneath a foreign patch when the others moved.
+        """
+        for state in self._states.values():
+            if state.layers:
+                self._queue(state, state.base, state.visible, state.layers)
+
+    def _queue_left(self) -> None:
+        """Have references to wrappers that have left move on as well.
+
+        One may have come from the slot just before and been bound just after the
+        last look, or have come back with a foreign patch that left.
+        """
+        for key, here in list(self._left.items()):
+            kept = [(one, w) for one in here if (w := one.wrapper()) is not None]
+            self._left[key] = [one for one, _ in kept]
+            if not kept:
+                del self._left[key]
+            self.references.queue(Move(w, o.to, o.origin) for o, w in kept)
+
+    def _queue(
+        self, state: SlotState, old: Any, new: Any, layers: Iterable[Layer]
+    ) -> None:
         """Remember that references to `old` are to become references to `new`."""
+        stock = state.stock
+        new = stock if new is ABSENT else new
         if old is ABSENT or new is ABSENT or any(one.is_binding for one in layers):
             return
-        pairs = [(old, new)]
+        # A wrapper can only have come from the slot. A replacement that is taken
+        # as it is may be known elsewhere, and stays there.
+        everywhere = old is state.base or mark_of(old) is not None
+        within = self.upstreams if state.borrowed and old is state.base else ()
+        moves = [Move(old, new, stock, everywhere, within)]
         if peel(old) is not old:
-            pairs.append((peel(old), peel(new)))
-        self._moves += [Move(a, b) for a, b in pairs if a is not b and rebindable(a)]
+            moves.append(Move(peel(old), peel(new), peel(stock), everywhere, within))
+        self.references.queue(m for m in moves if rebindable(m.old))
 
     def remove(self, gap: str) -> None:
         """Take the layers of `gap` off every slot.
 
-        Where the slot holds something else by now nothing is written: our layer
-        steps aside beneath. Goes on past errors and raises them all as one
-        `RestoreError`.
+        Where the slot holds something else by now, or refuses, nothing is written:
+        our layer steps aside beneath, and `tidy` finishes the job when it can.
         """
-        errors: list[str] = []
         for state in self.states_of(gap):
-            if not state.is_live:
-                self._step_aside(state, gap)
-                continue
             layers = [one for one in state.layers if one.gap != gap]
             try:
+                if not state.is_live:
+                    self._step_aside(state, gap)
+                    continue
                 value, retire = state.fold(layers)
-                self._write(state.slot, value)
-            except Exception as error:  # noqa: BLE001 - kept and reported
-                errors.append(f"{state.slot.target} ({error})")
+                self._commit([_Change(state, layers, value, retire)])
+            except Exception:  # noqa: BLE001 - `tidy` tries again and tells
                 self._step_aside(state, gap)
-                continue
-            self._record(_Change(state, layers, value, retire))
-        if errors:
-            raise RestoreError(f"{gap} could not be put back at {'; '.join(errors)}")
 
     def _step_aside(self, state: SlotState, gap: str) -> None:
         ordered = sorted(state.layers, key=lambda one: one.order)
@@ -198,86 +288,94 @@ class Table:
             else:
                 kept.append((layer, retire))
         if not kept:
-            self._queue(state.visible, state.base, state.layers)
+            self._queue(state, state.visible, state.base, state.layers)
+            self._note_left(state, state.visible)
         state.layers = [layer for layer, _ in kept]
         state.retire = [retire for _, retire in kept]
         state.dirty = True
+        state.aside.add(gap)
 
-    def tidy(self) -> None:
-        """Finish what a foreign patch was in the way of, where it has left.
+    def tidy(self) -> list[str]:
+        """Finish what something was in the way of, where it has left.
 
-        A slot that holds a value of ours again, with a layer in it that has
-        stepped aside meanwhile, gets the value it should have.
+        A slot that holds a value of ours, with a layer in it that has stepped
+        aside meanwhile, gets the value it should have. Returns the slots that
+        could not be put back, one line each.
         """
-        for state in [s for s in self._all() if s.dirty and s.is_live]:
-            value, retire = state.fold(state.layers)
-            self._write(state.slot, value)
-            layers = state.layers
-            if state in self._earlier:
-                self._earlier.remove(state)
-                self._states[state.slot.key] = state
-            self._record(_Change(state, layers, value, retire))
+        refused = []
+        for state in self._all():
+            try:
+                if not state.is_live:
+                    continue
+                self._gather(state)
+                if state.dirty:
+                    self._refold(state)
+                else:
+                    self._place(state)
+            except Exception as error:  # noqa: BLE001 - kept and reported
+                if state.dirty:
+                    said = f"{state.slot.target} could not be put back ({error})"
+                    refused.append(said)
+        self._earlier = [
+            state
+            for state in self._earlier
+            if state.layers or spec_of(state.slot) is state.spec
+        ]
+        return refused
 
-    def supersede(self, gap: str, state: SlotState) -> None:
-        """The slot's module was executed anew: what lay there is history."""
+    def _gather(self, state: SlotState) -> None:
+        """Take over the layers that lay on top of a foreign patch that has gone."""
+        if all(one is not state for one in self._earlier):
+            return
+        index = next(i for i, one in enumerate(self._earlier) if one is state)
+        current = self._states.get(state.slot.key)
+        above = [*self._earlier[index + 1 :], *([current] if current else [])]
+        for other in above:
+            if other.slot.key != state.slot.key or other.spec is not state.spec:
+                continue
+            for retire in other.retire:
+                retire()
+            state.layers = [*state.layers, *other.layers]
+            other.layers, other.retire = [], []
+            state.dirty = True
+
+    def _refold(self, state: SlotState) -> None:
+        value, retire = state.fold(state.layers)
+        self._commit([_Change(state, state.layers, value, retire)])
+
+    def supersede(self, state: SlotState) -> None:
+        """What lay on the slot is history, for every gap."""
         if self._states.get(state.slot.key) is state:
             del self._states[state.slot.key]
             self._earlier.append(state)
-        self._step_aside(state, gap)
+        for gap in {layer.gap for layer in state.layers}:
+            self._step_aside(state, gap)
 
-    def settle(self) -> list[str]:
+    def settle(self) -> list[Stuck]:
         """Move every reference along with the changes made since the last call.
 
-        Returns what could not be moved, one line each.
+        What could not be moved is returned, and tried again the next time.
         """
         self._carry_bases()
-        moves = self._compressed()
-        self._moves = []
-        if not moves:
-            return []
-        stuck = []
-        for alias in find(moves.values(), skip=self.skip):
-            try:
-                self._follow(alias)
-            except Exception as error:  # noqa: BLE001 - kept and reported
-                stuck.append(f"{alias} ({error})")
-        return stuck
+        self._queue_left()
+        return self.references.settle()
 
     def _carry_bases(self) -> None:
         """A binding that we patched may be a reference to another slot's value.
 
-        Its base moves along, and its own layers are laid over the new base.
+        Its base moves along, and its own layers, if it still has any, are laid over
+        the new base.
         """
-        bound = [s for s in self._states.values() if s.is_binding]
-        for move in self._compressed().values():
-            for state in [s for s in bound if s.base is move.old and s.is_live]:
+        bound = [s for s in self._all() if s.is_binding or not s.layers]
+        for move in self.references.pending().values():
+            for state in [s for s in bound if s.base is move.old]:
                 state.base = move.new
-                value, retire = state.fold(state.layers)
-                self._write(state.slot, value)
-                self._rebound.pop(state.slot.key, None)
-                self._record(_Change(state, state.layers, value, retire))
-
-    def _compressed(self) -> dict[int, Move]:
-        """Old value to final value: a value may have moved on several times."""
-        final: dict[int, Move] = {}
-        for move in self._moves:
-            for key, earlier in list(final.items()):
-                if earlier.new is move.old:
-                    final[key] = Move(earlier.old, move.new)
-            final[id(move.old)] = move
-        return {key: m for key, m in final.items() if m.old is not m.new}
-
-    def _follow(self, alias: Alias) -> None:
-        entry = self._rebound.pop(alias.key, None)
-        original = alias.held if entry is None else entry.original
-        value = alias.follow()
-        if getattr(original, "__func__", None) is getattr(value, "__func__", ABSENT):
-            # Back to a bound method that was there: the very same object.
-            value = original
-        slot = Slot(alias.owner, alias.name, str(alias))
-        slot.write(value)
-        if value is not original:
-            self._rebound[alias.key] = _Rebound(slot, original)
+                self.references.carried(state.slot, move)
+                state.dirty = True
+                # What is buried, or refuses, is up to `tidy`.
+                with contextlib.suppress(Exception):
+                    if state.is_live:
+                        self._refold(state)
 
 
 def spec_of(slot: Slot) -> object:

@@ -27,6 +27,8 @@ __all__ = [
     "Mark",
     "NotWrappableError",
     "Wrapper",
+    "calling",
+    "lead",
     "mark_of",
     "peel",
     "same_descriptor",
@@ -57,6 +59,11 @@ class Mark:
     wears: Callable[[], Any]
     """The object the mark was put on: `functools.wraps` copies attributes, so a
     foreign wrapper around ours wears our mark too, and this tells them apart."""
+
+    def __reduce__(self) -> Any:
+        # A function that is pickled by value takes its attributes along; elsewhere
+        # it is nobody's wrapper.
+        return type(None), ()
 
 
 @dataclass(frozen=True)
@@ -110,12 +117,20 @@ class _Proxy(wrapt.FunctionWrapper):  # type: ignore[type-arg]
 
     __slots__: ClassVar[tuple[str, ...]] = ()
 
-    def __reduce_ex__(self, protocol: Any) -> str:
-        return str(self.__wrapped__.__qualname__)
+    _self_current: list[Callable[..., Any]]
+    _self_mark: Mark
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        try:
+            return str(self.__wrapped__.__qualname__)
+        except AttributeError:
+            # An object without a name of its own travels by value, as it would
+            # without us.
+            return self.__wrapped__.__reduce_ex__(protocol)
 
 
 def _plain(call: Callable[..., Any]) -> FunctionType:
-    if isinstance(call, functools.partial) and len(call.args) == 1:
+    if type(call) is functools.partial and len(call.args) == 1 and not call.keywords:
         return _plain_partial(call.func, call.args[0])
 
     def wrapper(*args: Any, **kwargs: Any) -> Any:
@@ -173,14 +188,18 @@ def _async_generator(call: Callable[..., Any]) -> FunctionType:
     return wrapper  # type: ignore[return-value]
 
 
-def _maker(function: Any) -> Callable[[Callable[..., Any]], FunctionType]:
-    if inspect.iscoroutinefunction(function):
-        return _coroutine
-    if inspect.isgeneratorfunction(function):
-        return _generator
-    if inspect.isasyncgenfunction(function):
-        return _async_generator
-    return _plain
+def calling(call: Callable[..., Any], *, like: Any) -> FunctionType:
+    """A function that calls `call` and is of the nature of `like`.
+
+    Its nature: plain, coroutine function, generator function or both.
+    """
+    if inspect.iscoroutinefunction(like):
+        return _coroutine(call)
+    if inspect.isgeneratorfunction(like):
+        return _generator(call)
+    if inspect.isasyncgenfunction(like):
+        return _async_generator(call)
+    return _plain(call)
 
 
 def _dress(wrapper: FunctionType, function: Any) -> None:
@@ -190,27 +209,13 @@ def _dress(wrapper: FunctionType, function: Any) -> None:
     wrapper.__dict__["__wrapped__"] = function
 
 
-def _call_cell(wrapper: FunctionType) -> CellType:
-    index = wrapper.__code__.co_freevars.index("call")
-    closure = wrapper.__closure__
-    assert closure is not None
-    return closure[index]
-
-
-def _function(beneath: Any, call: Callable[..., Any]) -> tuple[Any, Callable[[], None]]:
-    wrapper = _maker(beneath)(call)
+def _function(beneath: Any, call: Callable[..., Any]) -> FunctionType:
+    wrapper = calling(call, like=beneath)
     _dress(wrapper, beneath)
-    cell = _call_cell(wrapper)
-    straight = _through if "beneath" in wrapper.__code__.co_freevars else beneath
-
-    def retire() -> None:
-        # Through the cell, so that a call costs no check for being retired.
-        cell.cell_contents = straight
-
-    return wrapper, retire
+    return wrapper
 
 
-def _callable(beneath: Any, call: Callable[..., Any]) -> tuple[Any, Callable[[], None]]:
+def _callable(beneath: Any, call: Callable[..., Any]) -> _Proxy:
     current = [call]
 
     def through(_wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
@@ -218,10 +223,24 @@ def _callable(beneath: Any, call: Callable[..., Any]) -> tuple[Any, Callable[[],
             return current[0](*args, **kwargs)
         return current[0](instance, *args, **kwargs)
 
-    def retire() -> None:
-        current[0] = beneath
+    wrapper = _Proxy(beneath, through)
+    wrapper._self_current = current
+    return wrapper
 
-    return _Proxy(beneath, through), retire
+
+def lead(wrapper: Any, to: Callable[..., Any]) -> None:
+    """Have a wrapper of ours call `to`, and nothing else, from now on."""
+    if type(wrapper) is not FunctionType:
+        wrapper._self_current[0] = to
+        return
+    # Through the cells, so that a call costs no check for being retired.
+    closure: tuple[CellType, ...] = wrapper.__closure__ or ()
+    cells = dict(zip(wrapper.__code__.co_freevars, closure, strict=True))
+    if "beneath" in cells:
+        cells["call"].cell_contents = _through
+        cells["beneath"].cell_contents = to
+    else:
+        cells["call"].cell_contents = to
 
 
 def stand_in_front(
@@ -243,10 +262,12 @@ def stand_in_front(
             f"{name} is a {type(beneath_raw).__name__}, which cannot be wrapped; "
             "use `kind: replace`, or patch its methods"
         )
+    wrapper: Any
     if isinstance(beneath, FunctionType):
-        wrapper, retire = _function(beneath, call)
+        wrapper = _function(beneath, call)
         wrapper.__dict__[_MARK] = mark(weakref.ref(wrapper))
     else:
-        wrapper, retire = _callable(beneath, call)
+        wrapper = _callable(beneath, call)
         wrapper._self_mark = mark(weakref.ref(wrapper))
-    return Wrapper(same_descriptor(beneath_raw, wrapper, owner, name), retire)
+    raw = same_descriptor(beneath_raw, wrapper, owner, name)
+    return Wrapper(raw, functools.partial(lead, wrapper, beneath))

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+from .modules import find_module
 
 __all__ = ["Device", "DeviceRequest", "find_device"]
 
@@ -27,7 +28,7 @@ def find_device(request: DeviceRequest) -> Device:
     """
     if request != "auto":
         return Device(request, f"ASCEND_SHIMS_DEVICE={request}")
-    if importlib.util.find_spec("torch_npu") is None:
+    if find_module("torch_npu") is None:
         return Device("none", "torch_npu is not installed")
     nodes = sorted(Path("/dev").glob("davinci[0-9]*"))
     if not nodes:

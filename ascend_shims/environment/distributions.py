@@ -25,7 +25,10 @@ from .versions import parse
 
 __all__ = ["Distribution", "find_distribution", "module_file"]
 
-_VERSION = re.compile(r"^__version__\b[^'\"\n]*['\"]([^'\"\n]+)['\"]", re.MULTILINE)
+_VERSION = re.compile(r"^__version__\b[^'\"(\n]*['\"]([^'\"\n]+)['\"]", re.MULTILINE)
+
+
+_SITES = {"site-packages", "dist-packages"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,13 +111,24 @@ def _beside(init: Path) -> Path | None:
 def _editable(init: Path) -> importlib.metadata.Distribution | None:
     """The distribution installed in editable mode from a checkout holding `init`."""
     for found in importlib.metadata.distributions():
-        url = json.loads(found.read_text("direct_url.json") or "{}")
-        if not url.get("dir_info", {}).get("editable"):
+        checkout = _checkout(found)
+        if checkout is None or checkout not in init.parents:
             continue
-        checkout = Path(unquote(urlparse(url["url"]).path))
-        if checkout in init.parents:
+        # An environment inside the checkout holds other people's packages.
+        if not _SITES.intersection(init.relative_to(checkout).parts):
             return found
     return None
+
+
+def _checkout(found: importlib.metadata.Distribution) -> Path | None:
+    """Where a distribution that is installed in editable mode has its sources."""
+    try:
+        url = json.loads(found.read_text("direct_url.json") or "{}")
+    except ValueError:
+        return None
+    if not url.get("dir_info", {}).get("editable"):
+        return None
+    return Path(unquote(urlparse(url["url"]).path))
 
 
 def _metadata(init: Path) -> importlib.metadata.Distribution | None:

@@ -23,7 +23,9 @@ def find_module(name: str) -> ModuleSpec | None:
         spec = _find(".".join(parts[:depth]), path)
         if spec is None:
             return None
-        path = spec.submodule_search_locations
+        # A loaded package may have changed where its modules are looked for.
+        loaded = sys.modules.get(spec.name)
+        path = getattr(loaded, "__path__", spec.submodule_search_locations)
         if path is None and depth < len(parts):
             return None
     return spec
@@ -45,7 +47,7 @@ def _find(name: str, path: Sequence[str] | None) -> ModuleSpec | None:
 def binds(spec: ModuleSpec, name: str) -> bool | None:
     """Whether the module's source binds `name` at its top level.
 
-    None where there is no source to read.
+    None where that cannot be told: there is no source, or it says `import *`.
     """
     if not spec.origin or not spec.origin.endswith(".py"):
         return None
@@ -53,7 +55,8 @@ def binds(spec: ModuleSpec, name: str) -> bool | None:
         tree = ast.parse(Path(spec.origin).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return None
-    return name in set(_bound(tree.body))
+    bound = set(_bound(tree.body))
+    return None if "*" in bound and name not in bound else name in bound
 
 
 def _bound(body: Sequence[ast.stmt]) -> Iterator[str]:
@@ -67,13 +70,15 @@ def _bound(body: Sequence[ast.stmt]) -> Iterator[str]:
             yield from _assigned(statement)
             for inner in ("body", "orelse", "finalbody"):
                 yield from _bound(getattr(statement, inner, ()))
-            for handler in getattr(statement, "handlers", ()):
-                yield from _bound(handler.body)
+            for part in ("handlers", "cases"):
+                for inside in getattr(statement, part, ()):
+                    yield from _bound(inside.body)
 
 
 def _assigned(statement: ast.stmt) -> Iterator[str]:
-    target = getattr(statement, "target", None)
-    for one in getattr(statement, "targets", [target] if target else []):
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    targets += [item.optional_vars for item in getattr(statement, "items", ())]
+    for one in filter(None, targets):
         for node in ast.walk(one):
             if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
                 yield node.id

@@ -41,7 +41,12 @@ def _ask(pid: int, timeout: float) -> Answer | None:
             return None
     if not parts:
         return None
-    report = json.loads(b"".join(parts))
+    try:
+        report = json.loads(b"".join(parts))
+    except ValueError:
+        # It ended in the middle of its answer, or is no process of ours.
+        gone = pid not in listening()
+        return None if gone else Answer(pid, None, "its answer cannot be read")
     if "error" in report:
         return Answer(pid, None, report["error"])
     return Answer(pid, report)

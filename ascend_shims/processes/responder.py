@@ -25,6 +25,7 @@ class Responder:
     def __init__(self, report: Callable[[], dict[str, Any]]) -> None:
         self._report = report
         self._socket: socket.socket | None = None
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         if self._socket is not None or not SUPPORTED:
@@ -38,12 +39,13 @@ class Responder:
             listener.close()
             return
         self._socket = listener
-        threading.Thread(
+        self._thread = threading.Thread(
             target=self._serve,
             args=(listener,),
             name="ascend-shims-responder",
             daemon=True,
-        ).start()
+        )
+        self._thread.start()
 
     def stop(self) -> None:
         listener, self._socket = self._socket, None
@@ -52,6 +54,10 @@ class Responder:
             with contextlib.suppress(OSError):
                 listener.shutdown(socket.SHUT_RDWR)
             listener.close()
+            # The address is free only when the thread has let go of it, and a
+            # start that follows at once needs it.
+            if self._thread is not None and self._thread.ident != threading.get_ident():
+                self._thread.join(timeout=5)
 
     def restart_in_child(self) -> None:
         """After a fork: the thread stayed behind, and the address is the parent's."""

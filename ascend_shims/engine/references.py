@@ -1,0 +1,141 @@
+"""Moving other references along with the slots, and back.
+
+What a reference held before is remembered for as long as it holds a value of
+ours, so that it gets the very object back. A reference that somebody else has
+changed in the meantime is left alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from types import MethodType
+from typing import Any
+
+from .aliases import Alias, Move, find
+from .slot import ABSENT, Slot
+from .wrappers import mark_of
+
+__all__ = ["References", "Stuck"]
+
+
+@dataclass
+class _Moved:
+    """A reference that we changed."""
+
+    slot: Slot
+    original: Any
+    value: Any
+    """What we wrote last."""
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """A reference that could not be moved along."""
+
+    text: str
+    ours: bool
+    """Whether it holds a value of ours that should be gone."""
+
+
+class References:
+    """The references elsewhere to the values of our slots."""
+
+    def __init__(self) -> None:
+        self._moved: dict[tuple[int, str], _Moved] = {}
+        self._moves: list[Move] = []
+        self.skip: tuple[str, ...] = ()
+        """Top-level packages whose references are left alone: the patches' own."""
+
+    def __len__(self) -> int:
+        return len(self._moved)
+
+    @property
+    def names(self) -> list[str]:
+        """The references that hold a value of ours by our doing, `module:name`."""
+        now = [one for one in self._moved.values() if one.slot.read() is one.value]
+        return sorted(one.slot.target for one in now)
+
+    @property
+    def originals(self) -> list[Any]:
+        return [one.original for one in self._moved.values()]
+
+    def has_moved(self, slot: Slot) -> bool:
+        """Whether the slot is a reference that we moved along with another slot."""
+        return slot.key in self._moved
+
+    def queue(self, moves: Iterable[Move]) -> None:
+        """Have every reference to an old value become one to the new, in `settle`."""
+        self._moves += moves
+
+    def pending(self) -> dict[int, Move]:
+        """Old value to final value, by identity of the old one."""
+        final: dict[int, Move] = {}
+        for move in self._moves:
+            for key, earlier in list(final.items()):
+                if earlier.new is move.old:
+                    final[key] = replace(earlier, new=move.new)
+            final[id(move.old)] = move
+        return {key: m for key, m in final.items() if m.old is not m.new}
+
+    def settle(self) -> list[Stuck]:
+        """Do what is queued. What cannot be done is returned, and tried again."""
+        moves = self.pending()
+        self._moves = []
+        owners = [one.slot.owner for one in self._moved.values()]
+        stuck = []
+        for alias in find(moves.values(), skip=self.skip, also=owners):
+            slot = Slot(alias.owner, alias.name, str(alias))
+            if alias.move.everywhere or self.has_moved(slot):
+                stuck += self._follow(slot, alias)
+        return stuck
+
+    def _follow(self, slot: Slot, alias: Alias) -> list[Stuck]:
+        known = self._known(slot, alias.held)
+        original = _origin(alias.held, alias.move) if known is None else known.original
+        value = _moved_value(alias.held, alias.move, original)
+        try:
+            slot.write(value)
+        except Exception as error:  # noqa: BLE001 - kept and reported
+            self._moves.append(alias.move)
+            ours = known is not None or mark_of(alias.move.old) is not None
+            return [Stuck(f"{slot.target} ({error})", ours)]
+        self._remember(slot, original, value)
+        return []
+
+    def carried(self, slot: Slot, move: Move) -> None:
+        """Note that a slot of ours is a reference that has moved along."""
+        known = self._known(slot, move.old)
+        original = _origin(move.old, move) if known is None else known.original
+        self._remember(slot, original, move.new)
+
+    def _known(self, slot: Slot, held: Any) -> _Moved | None:
+        """What we know of a reference, if it is still the one that we moved."""
+        known = self._moved.get(slot.key)
+        if known is not None and known.value is not held:
+            # It has been bound anew since.
+            del self._moved[slot.key]
+            return None
+        return known
+
+    def _remember(self, slot: Slot, original: Any, value: Any) -> None:
+        self._moved.pop(slot.key, None)
+        if value is not original:
+            self._moved[slot.key] = _Moved(slot, original, value)
+
+
+def _origin(held: Any, move: Move) -> Any:
+    """What a reference would hold without us that was found to hold `held`."""
+    if move.old is move.origin:
+        return held
+    return move.origin if held is move.old else MethodType(move.origin, held.__self__)
+
+
+def _moved_value(held: Any, move: Move, original: Any) -> Any:
+    """What a reference to `move.old`, or to a method bound to it, becomes."""
+    if held is move.old:
+        return move.new
+    if getattr(original, "__func__", ABSENT) is move.new:
+        # Back to the bound method that was there: the very same object.
+        return original
+    return MethodType(move.new, held.__self__)

@@ -1,0 +1,266 @@
+"""What the user chose, read from the environment and handed on to children."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ascend_shims.switches import NAMES, Switches, read_switches
+
+GAPS = ["cos-sin", "kv-cache", "runtime-guard"]
+
+TRUE = ["1", "true", "True", "TRUE", "yes", "on", " 1 ", "On"]
+FALSE = ["0", "false", "False", "no", "off", " off ", "OFF"]
+
+
+@pytest.mark.parametrize("value", ["", " ", "auto", "AUTO", " auto "])
+def test_auto_is_the_default(value: str) -> None:
+    switches = read_switches({"ASCEND_SHIMS": value})
+    assert (switches.mode, switches.complaints) == ("auto", ())
+    assert switches.choice("cos-sin").on is None
+    assert read_switches({}) == read_switches({"ASCEND_SHIMS": value})
+
+
+@pytest.mark.parametrize("value", TRUE)
+def test_on_in_any_spelling(value: str) -> None:
+    switches = read_switches({"ASCEND_SHIMS": value, "ASCEND_SHIMS_STRICT": value})
+    assert (switches.mode, switches.strict, switches.complaints) == ("on", True, ())
+    choice = switches.choice("cos-sin")
+    assert (choice.on, choice.said_by) == (True, "ASCEND_SHIMS=on")
+
+
+@pytest.mark.parametrize("value", FALSE)
+def test_off_in_any_spelling(value: str) -> None:
+    switches = read_switches({"ASCEND_SHIMS": value, "ASCEND_SHIMS_STRICT": value})
+    assert (switches.mode, switches.strict, switches.complaints) == ("off", False, ())
+    choice = switches.choice("cos-sin")
+    assert (choice.on, choice.said_by) == (False, "ASCEND_SHIMS=off")
+
+
+@pytest.mark.parametrize("value", ["2", "ja", "offf", "-1"])
+@pytest.mark.parametrize("name", ["ASCEND_SHIMS", "ASCEND_SHIMS_STRICT"])
+def test_a_value_that_means_nothing_is_told_and_the_default_holds(
+    name: str, value: str
+) -> None:
+    switches = read_switches({name: value})
+    assert (switches.mode, switches.strict) == ("auto", False)
+    assert len(switches.complaints) == 1
+    said = switches.complaints[0]
+    assert said.startswith(f"{name}={value} is not understood")
+    assert "the default holds" in said
+    assert "did you mean 'off'" in said or value != "offf"
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "near"),
+    [
+        ("ASCEND_SHIMS_DEVICE", "npus", "npu"),
+        ("ASCEND_SHIMS_DEVICE", "simulated", None),
+        ("ASCEND_SHIMS_PREFER", "shim", "shims"),
+    ],
+)
+def test_a_word_that_does_not_exist_is_told_with_the_nearest(
+    name: str, value: str, near: str | None
+) -> None:
+    switches = read_switches({name: value})
+    assert (switches.device, switches.prefer) == ("auto", "plugin")
+    assert len(switches.complaints) == 1
+    assert (f"did you mean '{near}'?" in switches.complaints[0]) == bool(near)
+
+
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("ASCEND_SHIMS_DISABEL", "ASCEND_SHIMS_DISABLE"),
+        ("ASCEND_SHIMS_STRICTLY", "ASCEND_SHIMS_STRICT"),
+        ("ASCEND_SHIMS_REGISTRI", "ASCEND_SHIMS_REGISTRY"),
+    ],
+)
+def test_a_variable_that_does_not_exist_is_told_with_the_nearest(
+    name: str, near: str
+) -> None:
+    switches = read_switches({name: "x"})
+    assert switches.complaints == (
+        f"{name} is not a variable of ascend-shims; did you mean '{near}'?",
+    )
+
+
+def test_variables_of_others_are_none_of_our_business() -> None:
+    environ = {"ASCEND_HOME": "x", "VLLM_USE_V1": "1", "ASCEND_SHIMSX": "1"}
+    environ["ASCEND_SHIMS_GUARD_NAN"] = "raise"
+    assert read_switches(environ).complaints == ()
+
+
+def test_lists_take_spaces_and_empty_parts() -> None:
+    switches = read_switches(
+        {"ASCEND_SHIMS_DISABLE": " cos-sin , ,kv-cache,", "ASCEND_SHIMS_ONLY": " , "}
+    )
+    assert switches.disable == {"cos-sin", "kv-cache"}
+    assert switches.only is None
+    assert switches.choice("cos-sin").said_by == "ASCEND_SHIMS_DISABLE"
+    assert switches.choice("runtime-guard").on is None
+
+
+def test_only_is_off_for_all_others() -> None:
+    switches = read_switches({"ASCEND_SHIMS_ONLY": "cos-sin"})
+    assert switches.choice("cos-sin").on is True
+    assert switches.choice("kv-cache").on is False
+    assert switches.choice("kv-cache").said_by == "ASCEND_SHIMS_ONLY"
+
+
+def test_off_and_disable_win_over_only_and_on() -> None:
+    switches = read_switches(
+        {
+            "ASCEND_SHIMS": "on",
+            "ASCEND_SHIMS_ONLY": "cos-sin,kv-cache",
+            "ASCEND_SHIMS_DISABLE": "cos-sin",
+        }
+    )
+    assert switches.choice("cos-sin").on is False
+    assert switches.choice("kv-cache").on is True
+    off = read_switches({"ASCEND_SHIMS": "0", "ASCEND_SHIMS_ONLY": "cos-sin"})
+    assert off.choice("cos-sin").on is False
+
+
+def test_versions_to_assume() -> None:
+    switches = read_switches(
+        {
+            "ASCEND_SHIMS_ASSUME": "vllm=0.28.0, torch_npu==2.13.0 ,"
+            "vllm_ascend = 0.19.1rc2"
+        }
+    )
+    assert switches.assume == {
+        "vllm": "0.28.0",
+        "torch_npu": "2.13.0",
+        "vllm_ascend": "0.19.1rc2",
+    }
+    assert switches.complaints == ()
+
+
+@pytest.mark.parametrize(
+    "part",
+    ["vllm", "vllm=", "=0.28", "vllm=dev", "vllm=0.1.dev1", "v llm=1", "vllm>=1"],
+)
+def test_what_is_no_version_to_assume_is_told(part: str) -> None:
+    switches = read_switches({"ASCEND_SHIMS_ASSUME": part})
+    assert switches.assume == {}
+    assert switches.complaints == (
+        f"ASCEND_SHIMS_ASSUME: {part!r} is not a package and a version; "
+        "write it like vllm=0.28.0",
+    )
+
+
+def test_unknown_gaps_are_named_with_who_said_so_and_the_nearest() -> None:
+    switches = read_switches(
+        {"ASCEND_SHIMS_DISABLE": "kv-cach,cos-sin", "ASCEND_SHIMS_ONLY": "zzz,cos-sin"}
+    )
+    assert switches.unknown(GAPS) == (
+        "ASCEND_SHIMS_DISABLE names the gap 'kv-cach', which is not in the registry; "
+        "did you mean 'kv-cache'?",
+        "ASCEND_SHIMS_ONLY names the gap 'zzz', which is not in the registry",
+    )
+
+
+def test_what_is_off_stays_off_when_more_is_said() -> None:
+    base = read_switches({"ASCEND_SHIMS_DISABLE": "cos-sin"})
+    more = base.narrowed(only=["cos-sin", "kv-cache"], said_by="apply()")
+    assert more.choice("cos-sin").on is False
+    assert more.choice("cos-sin").said_by == "ASCEND_SHIMS_DISABLE"
+    assert more.choice("kv-cache").on is True
+    assert more.choice("runtime-guard").said_by == "apply()"
+    again = more.narrowed(only=["runtime-guard", "kv-cache"], said_by="apply()")
+    assert again.only == frozenset({"kv-cache"})
+    again = more.narrowed(disable=["kv-cache"], said_by="revert()")
+    assert again.choice("kv-cache").said_by == "revert()"
+    assert again.choice("cos-sin").said_by == "ASCEND_SHIMS_DISABLE"
+
+
+@pytest.mark.parametrize(
+    ("env", "api"), [*itertools.product([None, "0", "1"], [None, True, False])]
+)
+def test_strict_from_the_call_wins(env: str | None, api: bool | None) -> None:
+    base = read_switches({"ASCEND_SHIMS_STRICT": env} if env else {})
+    asked = base.narrowed(strict=api, said_by="apply()")
+    assert asked.strict is (api if api is not None else env == "1")
+
+
+gaps = st.sampled_from(GAPS)
+words = st.fixed_dictionaries(
+    {},
+    optional={
+        "ASCEND_SHIMS": st.sampled_from(["", "auto", "1", "0", "on", "off", "x"]),
+        "ASCEND_SHIMS_DISABLE": st.lists(gaps, max_size=3).map(", ".join),
+        "ASCEND_SHIMS_ONLY": st.lists(gaps, max_size=3).map(",".join),
+        "ASCEND_SHIMS_STRICT": st.sampled_from(["", "1", "0", "yes", "maybe"]),
+        "ASCEND_SHIMS_REGISTRY": st.sampled_from(["", "/a/b.yaml", " rel.yaml "]),
+        "ASCEND_SHIMS_DEVICE": st.sampled_from(["", "auto", "npu", "sim", "none", "x"]),
+        "ASCEND_SHIMS_PREFER": st.sampled_from(["", "plugin", "shims", "x"]),
+        "ASCEND_SHIMS_ASSUME": st.sampled_from(
+            ["", "vllm=0.28.0", "vllm=0.28,a=1", "x"]
+        ),
+    },
+)
+
+
+def meaning(switches: Switches) -> tuple[object, ...]:
+    """What a child must decide alike."""
+    choices = tuple(switches.choice(gap).on for gap in GAPS)
+    return (
+        choices,
+        switches.strict,
+        switches.registry,
+        switches.device,
+        switches.prefer,
+        dict(switches.assume),
+    )
+
+
+@settings(deadline=None)
+@given(
+    words,
+    st.none() | st.lists(gaps, max_size=3),
+    st.lists(gaps, max_size=3),
+    st.none() | st.booleans(),
+)
+def test_a_child_reads_what_its_parent_meant(
+    environ: dict[str, str],
+    only: list[str] | None,
+    disable: list[str],
+    strict: bool | None,
+) -> None:
+    base = read_switches(environ)
+    parent = base.narrowed(only=only, disable=disable, strict=strict, said_by="apply()")
+    said = parent.as_environment()
+    assert set(said) <= set(NAMES)
+    child = read_switches(said)
+    assert child.complaints == ()
+    assert meaning(child) == meaning(parent)
+    for gap in GAPS:
+        if base.choice(gap).on is False:
+            assert parent.choice(gap).on is False
+        if gap in disable or (only is not None and gap not in only):
+            assert parent.choice(gap).on is False
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.sampled_from([*NAMES, "ASCEND_SHIMS_X"]), st.text(max_size=12))
+)
+def test_no_text_is_an_error(environ: dict[str, str]) -> None:
+    switches = read_switches(environ)
+    assert switches.choice("cos-sin").on in (None, True, False)
+
+
+def test_the_registry_is_a_path() -> None:
+    switches = read_switches({"ASCEND_SHIMS_REGISTRY": "  /a/b.yaml "})
+    assert switches.registry == Path("/a/b.yaml")
+    assert read_switches({"ASCEND_SHIMS_REGISTRY": " "}).registry is None
+
+
+def test_no_variable_of_ours_starts_like_vllms() -> None:
+    """vLLM warns of, or refuses, names of its own that it does not know."""
+    assert all(name.startswith("ASCEND_SHIMS") for name in NAMES)

@@ -61,16 +61,6 @@ class Alias:
     """What is there: the old value, or a method bound to it."""
     move: Move
 
-    @property
-    def key(self) -> tuple[int, str]:
-        return id(self.owner), self.name
-
-    def follow(self) -> Any:
-        """The value that belongs there after the move."""
-        if self.held is self.move.old:
-            return self.move.new
-        return MethodType(self.move.new, self.held.__self__)
-
     def __str__(self) -> str:
         owner = self.owner
         values = namespace(owner)
@@ -82,7 +72,7 @@ class Alias:
 
 def rebindable(value: Any) -> bool:
     """Whether identity with `value` means being the same reference."""
-    return not isinstance(value, _SHARED)
+    return not issubclass(type(value), _SHARED)
 
 
 def _root(owner: ModuleType | type) -> str:
@@ -103,7 +93,7 @@ def _modules(skip: tuple[str, ...]) -> Iterator[ModuleType]:
 
 
 def _holders(
-    items: Iterable[tuple[str, Any]],
+    items: list[tuple[str, Any]],
     owner: ModuleType | type,
     moves: dict[int, Move],
 ) -> Iterator[Alias]:
@@ -130,30 +120,29 @@ def find(
     if not wanted:
         return []
     found: list[Alias] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     classes: list[type] = []
 
-    visited: set[int] = set()
-
-    def visit(owner: ModuleType | type, values: dict[str, Any]) -> None:
+    def visit(owner: ModuleType | type) -> None:
         visited.add(id(owner))
-        # One pass at C speed decides for most namespaces that there is nothing.
+        values = namespace(owner)
+        # A few passes at C speed decide for most namespaces that there is nothing.
         held = list(values.values())
-        if not wanted.keys().isdisjoint(map(id, held)) or MethodType in map(type, held):
-            found.extend(_holders(list(values.items()), owner, wanted))
-        for value in held:
-            if is_class(value) and id(value) not in seen:
-                seen.add(id(value))
-                classes.append(value)
+        kinds = set(map(type, held))
+        if MethodType in kinds or not wanted.keys().isdisjoint(map(id, held)):
+            holders = _holders(list(values.items()), owner, wanted)
+            found.extend(one for one in holders if _root(owner) not in skip)
+        metaclasses = [kind for kind in kinds if issubclass(kind, type)]
+        if metaclasses:
+            classes.extend(value for value in held if type(value) in metaclasses)
 
     for module in _modules(skip):
-        visit(module, namespace(module))
+        visit(module)
     while classes:
         cls = classes.pop()
-        values = namespace(cls)
-        if _root(cls) not in skip:
-            visit(cls, values)
+        if id(cls) not in visited:
+            visit(cls)
     for owner in also:
         if id(owner) not in visited:
-            visit(owner, namespace(owner))
+            visit(owner)
     return found

@@ -15,6 +15,7 @@ __all__ = [
     "SCHEMA",
     "Gap",
     "GapId",
+    "How",
     "Needs",
     "Patch",
     "Registry",
@@ -40,6 +41,19 @@ Target = Annotated[
         description="A place upstream, written `package.module:Qual.name`.",
     ),
 ]
+How = Literal[
+    "wraps_function",
+    "replaces_function",
+    "overrides_method",
+    "calls",
+    "imports_name",
+    "subclass_init_signature",
+    "reads_attribute",
+    "dataclass_fields",
+    "replaces_class_binding",
+]
+"""The ways of relying on upstream; `upstream.contract` says what each means."""
+
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Name = Annotated[
     str,
@@ -64,17 +78,7 @@ class Reliance(_Entry, frozen=True, kw_only=True):
     """One thing that a patch needs upstream to be, besides its target."""
 
     symbol: Target
-    how: Literal[
-        "wraps_function",
-        "replaces_function",
-        "overrides_method",
-        "calls",
-        "imports_name",
-        "subclass_init_signature",
-        "reads_attribute",
-        "dataclass_fields",
-        "replaces_class_binding",
-    ]
+    how: How
     versions: _Ranges = {}
     """Where this holds; empty: wherever the patch applies."""
 

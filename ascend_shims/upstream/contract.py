@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, get_args
+from typing import get_args
 
 from ascend_shims.errors import ConfigurationError
+from ascend_shims.registry.model import How
 from ascend_shims.upstream.facts.signature import Signature
 
 __all__ = ["HOWS", "How", "Reliance", "RelianceError"]
-
-How = Literal[
-    "wraps_function",
-    "replaces_function",
-    "overrides_method",
-    "calls",
-    "imports_name",
-    "subclass_init_signature",
-    "reads_attribute",
-    "dataclass_fields",
-    "replaces_class_binding",
-]
 
 HOWS: tuple[How, ...] = get_args(How)
 

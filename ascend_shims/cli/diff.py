@@ -35,6 +35,8 @@ def command(
     **index: Any,
 ) -> int:
     """Upstream's own change, between two releases, of what GAP relies on."""
+    from ..upstream.run import package_of
+
     run, _ = run_of(registry, watch_files, first, **index)
     mine = [one for one in run.watched if one.gap == gap]
     if not mine:
@@ -45,7 +47,7 @@ def command(
         )
         raise click.BadParameter(f"no gap called {gap!r} relies on anything{hint}")
     run.watched = mine
-    pairs = run.pairs(last, mine[0].package)
+    pairs = run.pairs(last, package_of(last))
     changed = [_show(one, old, new) for one, old, new in pairs]
     if not any(changed):
         click.echo(f"Nothing that {gap} relies on differs in {last}.")

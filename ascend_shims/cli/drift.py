@@ -29,9 +29,7 @@ _LEVELS = {
     help="vllm==0.33.0, vllm@latest, a wheel, a directory, git:PATH@REV.",
 )
 @click.option("--baseline", metavar="SOURCE", help="Compare with this, not the lock's.")
-@click.option(
-    "--package", default="vllm", show_default=True, help="Which upstream it is."
-)
+@click.option("--package", help="Which upstream it is, where SOURCE does not say.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="table")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
@@ -47,7 +45,7 @@ _LEVELS = {
 def command(
     against: str,
     baseline: str | None,
-    package: str,
+    package: str | None,
     form: str,
     as_json: bool,
     fail_on: str,
@@ -62,13 +60,14 @@ def command(
     Reads source text alone, a few modules of it: nothing is imported, and of a
     released wheel only what is needed is fetched.
     """
+    from ..upstream.run import package_of
     from .formats import render
 
     run, _ = run_of(registry, watch_files, baseline, **index)
     if gaps:
         _refuse_unknown(gaps, {one.gap for one in run.watched})
         run.watched = [one for one in run.watched if one.gap in gaps]
-    checked = run.check(against, package)
+    checked = run.check(against, package or package_of(against))
     render("json" if as_json else form, checked, everything=everything)
     kinds = {finding.verdict.kind for finding in checked.findings}
     return 1 if kinds & set(_LEVELS[fail_on]) else 0

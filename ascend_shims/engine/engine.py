@@ -106,9 +106,11 @@ class Engine:
     def _settle(self) -> list[str]:
         """Finish the changes made. Returns what still holds something of ours."""
         for _ in range(2):
-            # The second time for what could not be done at once.
             refused = self._table.tidy()
             stuck = self._table.settle()
+            if not (refused or stuck or self._table.is_dirty):
+                break
+            # What could not be done at once may well succeed now.
         self._stuck = [one.text for one in stuck]
         return refused + [f"{one.text} still holds it" for one in stuck if one.ours]
 

@@ -91,6 +91,11 @@ class Table:
         states = [s for s in self.states_of(gap) if s.slot.key == slot.key]
         return next((s for s in states if s.is_live), states[-1] if states else None)
 
+    @property
+    def is_dirty(self) -> bool:
+        """Whether a slot does not hold, as far as we know, what it should."""
+        return any(state.dirty for state in self._all())
+
     def aside(self, gap: str) -> Slot | None:
         """A slot where a layer of `gap` lies, inert, beneath a foreign value."""
         for state in self._all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from .watched import Watched
 if TYPE_CHECKING:
     from .sources import OpenedSource, Sources
 
-__all__ = ["NoBaselineError", "Run", "distribution_of"]
+__all__ = ["NoBaselineError", "Run", "beside", "distribution_of", "package_of"]
 
 _DISTRIBUTIONS = {"vllm_ascend": "vllm-ascend"}
 
@@ -33,6 +34,15 @@ class NoBaselineError(ConfigurationError):
 def distribution_of(package: str) -> str:
     """The distribution that brings an import package."""
     return _DISTRIBUTIONS.get(package, package)
+
+
+def package_of(spec: str) -> str:
+    """The import package that a source is about: `torch_npu==2.14.0`'s is torch_npu.
+
+    Whatever does not name a distribution is about vLLM.
+    """
+    match = re.match(r"([A-Za-z][\w.-]*?)\s*(?:[=<>!~]=|[<>@])", spec)
+    return match[1].replace("-", "_") if match else "vllm"
 
 
 @dataclass

@@ -125,8 +125,9 @@ class Engine:
             if self._plan is not plan:
                 # Another thread reached for another plan meanwhile; it stands.
                 return
+            unreadable = self._forget_lost(reaching=not executed)
             for run, layers, fault in prepared:
-                self._lay_gap(run, layers, fault, reaching=not executed)
+                self._lay_gap(run, layers, fault or unreadable.get(run.planned.gap.id))
             if not executed:
                 self._table.queue_all()
             self._settle()
@@ -153,7 +154,7 @@ class Engine:
             if missing and len(missing) == len(run.planned.passing):
                 return [], Fault(State.MISSING_TARGET, "; ".join(missing))
             check_reliances(run.planned, executed)
-        except Exception as error:  # noqa: BLE001 - kept and reported
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - kept and reported
             return [], fault_of(error)
         return pairs, None
 
@@ -172,19 +173,13 @@ class Engine:
         return Mark(gap, target, self._toolkit, self.give_up, wears)
 
     def _lay_gap(
-        self,
-        run: _Run,
-        pairs: list[tuple[Slot, Layer]],
-        fault: Fault | None,
-        *,
-        reaching: bool,
+        self, run: _Run, pairs: list[tuple[Slot, Layer]], fault: Fault | None
     ) -> None:
         gap = run.planned.gap.id
         if self._runs.get(gap) is not run:
             return
         if fault is None:
             try:
-                self._forget_lost(gap, reaching)
                 self._table.add(list(self._additions(run, pairs)))
             except Exception as error:  # noqa: BLE001 - kept and reported
                 fault = fault_of(error)
@@ -215,23 +210,28 @@ class Engine:
             run.landing[chosen.target] = slot
             yield slot, layer
 
-    def _forget_lost(self, gap: str, reaching: bool) -> None:
+    def _forget_lost(self, *, reaching: bool) -> dict[str, Fault]:
         """Let go of the slots that a reload, or somebody else, has emptied.
 
         What somebody put back on purpose is patched anew when the user asks for
-        it, not when some module happens to be imported.
+        it, not when some module happens to be imported. Returns the gaps of which
+        that cannot be told.
         """
-        states = self._table.states_of(gap)
-        lost = [
-            state
-            for state in states
-            if fate(state) is State.LOST
-            and (reaching or spec_of(state.slot) is not state.spec)
-        ]
-        for state in lost:
-            self._table.supersede(state)
-        if lost:
+        unreadable: dict[str, Fault] = {}
+        forgotten = False
+        for state in self._table.states:
+            try:
+                lost = fate(state) is State.LOST
+            except Exception as error:  # noqa: BLE001 - kept and reported
+                gaps = [layer.gap for layer in state.layers]
+                unreadable.update(dict.fromkeys(gaps, fault_of(error)))
+                continue
+            if lost and (reaching or spec_of(state.slot) is not state.spec):
+                self._table.supersede(state)
+                forgotten = True
+        if forgotten:
             self._settle()
+        return unreadable
 
     def _state_for(self, run: _Run, chosen: Slot) -> SlotState | None:
         """What we know of the slot that the patch on `chosen` went to.

@@ -29,7 +29,7 @@ class Fault:
     reason: str
 
 
-def fault_of(error: Exception) -> Fault:
+def fault_of(error: BaseException) -> Fault:
     """What an error on the way says about the gap."""
     for kind, state in _STATE_OF_ERROR:
         if isinstance(error, kind):

@@ -59,8 +59,9 @@ class Heap:
         further: list[Any] = []
         seen = {id(further)}
         self._own.add(id(further))
-        referrers = gc.get_referrers(*frontier)
-        self._own.add(id(referrers))
+        arguments = tuple(frontier)
+        referrers = gc.get_referrers(*arguments)
+        self._own |= {id(arguments), id(referrers)}
         for holder in referrers:
             if id(holder) in self._own or issubclass(type(holder), _PASSING):
                 continue

@@ -122,6 +122,11 @@ class Layer:
             call = functools.partial(self.replacement, function)
         elif self.patch.kind == "decorate":
             call = self.replacement(function)
+            if not callable(call):
+                raise BrokenContractError(
+                    f"{self.said} returned {call!r}, which cannot be called; "
+                    "`kind: decorate` returns the changed function"
+                )
             check_calls(call, function, skip=0, said=f"what {self.said} returns")
             check_nature(call, function, said=f"what {self.said} returns")
         return stand_in_front(
@@ -241,6 +246,12 @@ class SlotState:
             value = wrapper.raw
             retire.append(wrapper.retire)
         return value, retire
+
+    @property
+    def laid(self) -> list[tuple[Layer, Callable[[], None]]]:
+        """The layers from the bottom up, each with the way to retire it."""
+        ordered = sorted(self.layers, key=lambda one: one.order)
+        return list(zip(ordered, self.retire, strict=True))
 
     @property
     def stock(self) -> Any:

@@ -45,7 +45,7 @@ def import_patches(plan: Plan) -> None:
     reported, when the plan is reached.
     """
     for planned in plan.wanted:
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(Exception, SystemExit):
             chosen = (choose(one.patch, frozenset()) for one in planned.passing)
             if any(isinstance(one, Slot) for one in chosen):
                 _module(plan, planned)

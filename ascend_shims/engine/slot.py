@@ -38,6 +38,8 @@ class _Absent:
 
 ABSENT = _Absent()
 
+_MODULE_DICT: Any = vars(ModuleType)["__dict__"]
+
 _IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
 
@@ -56,6 +58,9 @@ def namespace(owner: object) -> dict[str, Any]:
     """
     if is_class(owner):
         return type.__dict__["__dict__"].__get__(owner)  # type: ignore[no-any-return]
+    if issubclass(type(owner), ModuleType):
+        # A subclass of modules may have made `__dict__` a property of its own.
+        return _MODULE_DICT.__get__(owner)  # type: ignore[no-any-return]
     found = object.__getattribute__(owner, "__dict__")
     if not isinstance(found, dict):
         raise TypeError(f"{type(owner).__name__} object keeps no plain namespace")

@@ -137,21 +137,24 @@ class _Search:
     def places(self, child: Any) -> Iterator[str]:
         """Where `child` is held, each place in words; nothing for our own."""
         for holder in self._heap.holders(child):
-            kind = type(holder)
-            if self._is_ours(kind.__module__):
-                continue
-            if kind is CellType:
-                yield from self._in_cell(holder)
-            elif kind is tuple:
-                yield from self._in_tuple(holder)
-            elif kind is dict:
-                yield from self._in_dict(holder, child)
-            elif kind in (list, set, frozenset):
-                yield from self._within(holder, f"the {kind.__name__}")
-            elif kind in _CARRIERS:
-                yield from self._within(holder, _CARRIERS[kind])
-            elif kind.__module__ != "builtins":
-                yield self._in_object(holder, child)
+            yield from self._in(holder, child)
+
+    def _in(self, holder: Any, child: Any) -> Iterator[str]:
+        kind = type(holder)
+        if self._is_ours(kind.__module__):
+            return
+        if kind is CellType:
+            yield from self._in_cell(holder)
+        elif kind is tuple:
+            yield from self._in_tuple(holder)
+        elif kind is dict:
+            yield from self._in_dict(holder, child)
+        elif kind in (list, set, frozenset):
+            yield from self._within(holder, f"the {kind.__name__}")
+        elif kind in _CARRIERS:
+            yield from self._within(holder, _CARRIERS[kind])
+        elif kind.__module__ != "builtins":
+            yield _in_object(holder, child)
 
     def _within(self, holder: Any, said: str) -> Iterator[str]:
         """What has no name of its own, and where that is."""
@@ -196,8 +199,7 @@ class _Search:
                     yield f"{holder.__module__}:{holder.__qualname__}.{keys[0]}"
                 return
             if _dict_of(holder) is values:
-                if not self._is_ours(type(holder).__module__):
-                    yield self._in_object(holder, child)
+                yield from self._in(holder, child)
                 return
         if self._heap.is_cut(values):
             yield "a dict"
@@ -206,13 +208,6 @@ class _Search:
             yield from (
                 f"{place}[{k!r}]" if bare else f"{k!r} in {place}" for k in keys
             )
-
-    def _in_object(self, holder: Any, child: Any) -> str:
-        kind = type(holder)
-        held = _dict_of(holder)
-        names = [name for name, value in list(held.items()) if value is child]
-        attribute = f"attribute {names[0]} of " if names else ""
-        return f"{attribute}an object of {kind.__module__}.{kind.__qualname__}"
 
     def _is_foreign(self, function: FunctionType) -> bool:
         # The globals tell where a function was made; its `__module__` is often
@@ -236,6 +231,14 @@ def _of_function(function: FunctionType, values: dict[Any, Any], key: Any) -> st
     if function.__annotations__ is values:
         return f"an annotation of {_named(function)}"
     return f"{_named(function)}.{key}"
+
+
+def _in_object(holder: Any, child: Any) -> str:
+    kind = type(holder)
+    held = _dict_of(holder)
+    names = [name for name, value in list(held.items()) if value is child]
+    attribute = f"attribute {names[0]} of " if names else ""
+    return f"{attribute}an object of {kind.__module__}.{kind.__qualname__}"
 
 
 def _dict_of(holder: Any) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from ..plan import PlannedGap, PlannedPatch
 from ..states import State
 from .choose import Missing, Waiting
 from .layers import SlotState
-from .slot import Slot
+from .slot import ABSENT, Slot
 from .table import spec_of
 from .wrappers import Mark, peel
 
@@ -139,6 +139,8 @@ def _is_idle(one: PatchStanding) -> bool:
 
 def who_made(raw: Any) -> str:
     """A foreign slot value in words: its name and where it comes from."""
+    if raw is ABSENT:
+        return "somebody who deleted it"
     value = peel(raw)
     kind = type(value)
     name = getattr(value, "__qualname__", kind.__qualname__)

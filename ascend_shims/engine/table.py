@@ -82,6 +82,11 @@ class Table:
     def _all(self) -> list[SlotState]:
         return [*self._states.values(), *self._earlier]
 
+    @property
+    def states(self) -> list[SlotState]:
+        """The slots that carry layers, as far as we know."""
+        return [state for state in self._all() if state.layers]
+
     def states_of(self, gap: str) -> list[SlotState]:
         """The slots that carry a layer of `gap`."""
         return [s for s in self._all() if any(one.gap == gap for one in s.layers)]
@@ -285,13 +290,10 @@ class Table:
                 self._step_aside(state, gap)
 
     def _step_aside(self, state: SlotState, gap: str) -> None:
-        ordered = sorted(state.layers, key=lambda one: one.order)
-        kept = []
-        for layer, retire in zip(ordered, state.retire, strict=True):
+        kept = [pair for pair in state.laid if pair[0].gap != gap]
+        for layer, retire in state.laid:
             if layer.gap == gap:
                 retire()
-            else:
-                kept.append((layer, retire))
         if not kept:
             self._queue(state, state.visible, state.base, state.layers)
             self._note_left(state, state.visible)
@@ -330,17 +332,18 @@ class Table:
 
     def _gather(self, state: SlotState) -> None:
         """Take over the layers that lay on top of a foreign patch that has gone."""
-        if all(one is not state for one in self._earlier):
+        at = [i for i, one in enumerate(self._earlier) if one is state]
+        if not at:
             return
-        index = next(i for i, one in enumerate(self._earlier) if one is state)
         current = self._states.get(state.slot.key)
-        above = [*self._earlier[index + 1 :], *([current] if current else [])]
-        for other in above:
+        for other in [*self._earlier[at[0] + 1 :], *([current] if current else [])]:
             if other.slot.key != state.slot.key or other.spec is not state.spec:
                 continue
             for retire in other.retire:
                 retire()
-            state.layers = [*state.layers, *other.layers]
+            laid = sorted([*state.laid, *other.laid], key=lambda pair: pair[0].order)
+            state.layers = [layer for layer, _ in laid]
+            state.retire = [retire for _, retire in laid]
             other.layers, other.retire = [], []
             state.dirty = True
 

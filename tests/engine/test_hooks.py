@@ -346,6 +346,34 @@ def test_a_finder_that_imports_does_not_hide_what_it_imports(
     assert told == names
 
 
+class Withdrawing(importlib.abc.MetaPathFinder):
+    """A finder that stands for another thread: it withdraws the hooks just then."""
+
+    def __init__(self, hooks: Hooks, watched: str) -> None:
+        self.hooks, self.watched = hooks, watched
+
+    def find_spec(self, *_: Any) -> Any:
+        self.hooks.watch(frozenset())
+        self.hooks.watch(frozenset({self.watched}))
+        self.hooks.watch(frozenset())
+        return None
+
+
+@pytest.mark.parametrize("position", [0, 1, 2])
+def test_an_import_under_way_misses_no_finder(
+    world: World, hooks: Hooks, monkeypatch: pytest.MonkeyPatch, position: int
+) -> None:
+    """It goes through `sys.meta_path` while that changes."""
+    world.upstream(**MODULES)
+    with monkeypatch.context() as context:
+        finders = list(sys.meta_path)
+        finders.insert(position, Withdrawing(hooks, f"{world.up}.b"))
+        context.setattr(sys, "meta_path", finders)
+        hooks.watch(frozenset({f"{world.up}.b"}))
+        assert world.import_().f() == 1
+        assert sys.meta_path is finders
+
+
 def test_what_no_finder_finds_is_not_found(world: World, hooks: Hooks) -> None:
     hooks.watch(frozenset({f"{world.up}none"}))
     assert importlib.util.find_spec(f"{world.up}none") is None

@@ -12,7 +12,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import dedent
@@ -326,6 +326,3 @@ def _without_defaults(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return [_without_defaults(item) for item in value]
     return value
-
-
-Foreign = Callable[[Any], Any]

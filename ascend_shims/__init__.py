@@ -86,7 +86,7 @@ def revert(*gaps: str) -> Report:
 
 @contextmanager
 def disabled(*gaps: str) -> Iterator[None]:
-    """Have `gaps` out of force inside the block, and as before after it.
+    """Have `gaps` out of force inside the block, all if none is named.
 
     Raises `SwitchError` where there is no such gap.
     """

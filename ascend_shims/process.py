@@ -24,7 +24,7 @@ from .processes.responder import Responder
 from .processes.role import own_role
 from .registry import load
 from .registry.model import Registry
-from .report import Report, UnappliedError, make_report
+from .report import GapReport, Report, UnappliedError, make_report
 from .states import State
 from .switches import SwitchError, Switches, read_switches
 
@@ -151,8 +151,10 @@ class Process:
             self._base = base
             self._reach(plan)
         report = self.status()
-        if narrowed.strict and report.faults:
-            raise UnappliedError(report)
+        if narrowed.strict:
+            unapplied = [gap for gap in report.gaps if _is_missed(gap, narrowed)]
+            if unapplied:
+                raise UnappliedError(report, unapplied)
         return report
 
     def start(self) -> None:
@@ -203,7 +205,7 @@ class Process:
             if self._plan is None:
                 return lambda: None
             held = {p.gap.id for p in plan.wanted} | _suspended(plan)
-            leaving = held & set(gaps)
+            leaving = held & set(gaps) if gaps else held
             self._suspensions.update(leaving)
             self._narrow(plan, leaving, _SUSPENDED)
 
@@ -264,6 +266,14 @@ def _suspended(plan: Plan) -> set[str]:
     """The gaps that are off because of `disabled()` and nothing else."""
     said_by = plan.switches.said_by
     return {gap for gap in plan.switches.disable if said_by.get(gap) == _SUSPENDED}
+
+
+def _is_missed(gap: GapReport, switches: Switches) -> bool:
+    """Whether strict has something to say of a gap: it is faulty, or it was asked
+    for by name and cannot be had here."""
+    asked = switches.only is not None and gap.id in switches.only
+    kept_out = gap.state in (State.NOT_APPLICABLE, State.VERSION_SKIPPED)
+    return gap.state.is_fault or (asked and kept_out)
 
 
 def _ids(registry: Registry) -> list[str]:

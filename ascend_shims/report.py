@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -86,11 +87,12 @@ class Report:
 class UnappliedError(ShimsError):
     """Strict: a gap that was wanted is not in force. `report` has the whole state."""
 
-    def __init__(self, report: Report) -> None:
-        listed = "; ".join(f"{g.id}: {g.state}: {g.reason}" for g in report.faults)
+    def __init__(self, report: Report, gaps: Sequence[GapReport]) -> None:
+        listed = "; ".join(f"{g.id}: {g.state}: {g.reason}" for g in gaps)
         super().__init__(
             f"{listed}. Switch off what you can do without, "
-            f"ASCEND_SHIMS_DISABLE={','.join(g.id for g in report.faults)}"
+            f"ASCEND_SHIMS_DISABLE={','.join(g.id for g in gaps)}; the gaps that "
+            "could be applied are, and ascend_shims.revert() takes them back"
         )
         self.report = report
 

@@ -95,10 +95,12 @@ class Switches:
     def unknown(self, gaps: Iterable[str]) -> tuple[str, ...]:
         """A complaint for each gap that is named and is not one of `gaps`."""
         known = list(gaps)
+        listed = f"; there are {', '.join(known)}"
         named = [*sorted(self.disable), *sorted(self.only or ())]
         return tuple(
             f"{self.said_by.get(name, self.said_by.get('only'))} names the gap "
-            f"{name!r}, which is not in the registry{_nearest(name, known)}"
+            f"{name!r}, which is not in the registry"
+            f"{_nearest(name, known) or listed}"
             for name in named
             if name not in known
         )
@@ -248,7 +250,8 @@ def read_switches(environ: Mapping[str, str]) -> Switches:
         only=only,
         disable=disable,
         strict=reader.truth("ASCEND_SHIMS_STRICT", "off", ()) == "on",
-        registry=Path(registry) if registry else None,
+        # From here on a change of directory does not matter.
+        registry=Path(registry).absolute() if registry else None,
         device=reader.word("ASCEND_SHIMS_DEVICE", get_args(DeviceRequest)),  # type: ignore[arg-type]
         prefer=reader.word("ASCEND_SHIMS_PREFER", get_args(Prefer)),  # type: ignore[arg-type]
         assume=_versions(reader),

@@ -728,7 +728,7 @@ class Fake:
     [
         (b'{"error": "it broke"}', "it broke"),
         (b'{"schema": 1, "gaps": [', "cannot be read"),
-        (None, "it is busy"),
+        (None, "busy or stopped"),
     ],
 )
 def test_a_process_that_cannot_answer_is_told(says: bytes | None, problem: str) -> None:
@@ -748,8 +748,11 @@ def test_a_process_does_not_ask_itself(up: World) -> None:
     assert up.gaps
 
 
+_FINE = {"schema": 1, "plan": "x", "process": {"pid": 1, "role": "r"}, "gaps": []}
+
+
 def test_an_answer_that_fails_says_so_and_the_next_is_given() -> None:
-    reports: list[Any] = [ValueError("not now"), {"fine": True}]
+    reports: list[Any] = [ValueError("not now"), _FINE]
 
     def report() -> dict[str, Any]:
         one = reports.pop(0)
@@ -762,7 +765,7 @@ def test_an_answer_that_fails_says_so_and_the_next_is_given() -> None:
     responder.start()
     try:
         assert answers()[os.getpid()].problem == "ValueError: not now"
-        assert answers()[os.getpid()].report == {"fine": True}
+        assert answers()[os.getpid()].report == _FINE
     finally:
         responder.stop()
         responder.stop()

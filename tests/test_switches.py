@@ -161,7 +161,8 @@ def test_unknown_gaps_are_named_with_who_said_so_and_the_nearest() -> None:
     assert switches.unknown(GAPS) == (
         "ASCEND_SHIMS_DISABLE names the gap 'kv-cach', which is not in the registry; "
         "did you mean 'kv-cache'?",
-        "ASCEND_SHIMS_ONLY names the gap 'zzz', which is not in the registry",
+        "ASCEND_SHIMS_ONLY names the gap 'zzz', which is not in the registry; "
+        f"there are {', '.join(GAPS)}",
     )
 
 

@@ -6,6 +6,8 @@ that starting `shims` costs little and imports neither vLLM nor torch.
 
 from __future__ import annotations
 
+import io
+import os
 import sys
 
 __all__ = ["main"]
@@ -13,13 +15,28 @@ __all__ = ["main"]
 
 def main(arguments: list[str] | None = None) -> int:
     """Run `shims`. Returns 0 if all is well, 1 for findings, 2 for misuse."""
+    if sys.stdout is None:
+        # Closed by whoever started us: what is said goes nowhere.
+        sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # Where the encoding lacks a character, it is replaced, not raised.
+        sys.stdout.reconfigure(errors="replace")
+    try:
+        return _run(arguments)
+    except KeyboardInterrupt:
+        print("shims: interrupted", file=sys.stderr)
+        return 130
+
+
+def _run(arguments: list[str] | None) -> int:
     import click
 
     from ..errors import ConfigurationError
     from .app import shims
 
     try:
-        return shims.main(arguments, prog_name="shims", standalone_mode=False) or 0
+        code = shims.main(arguments, prog_name="shims", standalone_mode=False) or 0
+        sys.stdout.flush()
     except click.exceptions.Abort:
         click.echo("shims: interrupted", err=True)
         return 130
@@ -34,3 +51,8 @@ def main(arguments: list[str] | None = None) -> int:
         # The reader of our output has seen enough; there is nobody to tell.
         sys.stderr.close()
         return 0
+    except OSError as error:
+        click.echo(f"shims: cannot go on: {error}", err=True)
+        sys.stdout = None  # nothing more can be said there
+        return 1
+    return int(code)

@@ -32,6 +32,12 @@ def command(as_json: bool) -> int:
     wanted = [planned.gap.id for planned in plan.wanted]
     report = _probe() if wanted else {"gaps": [], "not_importable": {}}
     gaps = [gap for gap in report["gaps"] if gap["id"] in wanted]
+    # What is asked for by name and cannot be had is a reason, too.
+    gaps += [
+        {"id": p.gap.id, "state": str(p.state), "reason": p.reason}
+        for p in plan.gaps
+        if not p.wanted and p.gap.id in (plan.switches.only or ())
+    ]
     bad = [gap for gap in gaps if gap["state"] not in _GOOD]
     answer = {
         "schema": 1,
@@ -70,7 +76,7 @@ def _print(answer: dict[str, Any], device: str) -> None:
     from .render import console, state_text, table
 
     out = console()
-    if not answer["wanted"]:
+    if not answer["gaps"]:
         out.print(f"Nothing would be applied here ({device}), so nothing can fail.")
         out.print("Next: shims status", style="dim")
         return

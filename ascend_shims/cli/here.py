@@ -39,7 +39,8 @@ def own_switches(
     """
     switches = read_switches(os.environ)
     if switches.complaints:
-        raise SwitchError("\n".join(switches.complaints))
+        said = [one.replace("; the default holds", "") for one in switches.complaints]
+        raise SwitchError("\n".join(said))
     return replace(
         switches,
         assume={**switches.assume, **(assume or {})},

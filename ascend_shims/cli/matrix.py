@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..environment.versions import parse
 from .upstream import index_options, run_of
 
 __all__ = ["command"]
@@ -46,8 +47,20 @@ def command(
 
     from ..upstream.run import distribution_of
 
+    if parse(first) is None:
+        raise click.BadParameter(
+            f"--from {first!r} is no version; write it like 0.28.0"
+        )
     run, _ = run_of(registry, watch_files, None, **index)
+    relied = sorted({one.package for one in run.watched})
+    if package not in relied:
+        raise click.BadParameter(
+            f"nothing is relied on in {package!r}; name one of {', '.join(relied)} "
+            "with --package"
+        )
     releases = run.releases(package, first, prereleases=pre)
+    if not releases:
+        raise click.BadParameter(f"{package} has no release from {first} on")
     name = distribution_of(package)
     # The network is what takes time: fetch side by side, judge one by one.
     with ThreadPoolExecutor(max_workers=6) as pool:

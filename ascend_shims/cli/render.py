@@ -58,13 +58,15 @@ def tally(states: list[str]) -> str:
 
 def summary(environment: dict[str, Any]) -> str:
     """One line about an interpreter: upstream, device."""
-    vllm = environment["distributions"].get("vllm", {})
-    if vllm.get("origin") == "nowhere":
-        upstream = "vllm is not installed"
+    found = environment["distributions"]
+    package = "vllm" if "vllm" in found else next(iter(found), "vllm")
+    vllm = found.get(package, {"origin": "nowhere"})
+    if vllm["origin"] == "nowhere":
+        upstream = f"{package} is not installed"
     else:
         name = vllm.get("distribution")
-        other = f" ({name})" if name not in (None, "vllm") else ""
-        upstream = f"vllm {vllm.get('version') or 'of unknown version'}{other}"
-        if vllm.get("origin") == "assumed":
+        other = f" ({name})" if name not in (None, package) else ""
+        upstream = f"{package} {vllm.get('version') or 'of unknown version'}{other}"
+        if vllm["origin"] == "assumed":
             upstream += " (assumed)"
     return f"{upstream} · device {environment['device']['kind']}"

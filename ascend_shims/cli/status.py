@@ -111,7 +111,8 @@ def _next(report: dict[str, Any], everything: bool) -> str:
     faults = [gap["id"] for gap in report["gaps"] if State(gap["state"]).is_fault]
     if faults:
         return f"Next: shims show {faults[0]}"
-    if report["environment"]["device"]["kind"] == "none":
+    kept_out = any(gap["reason"].startswith("no NPU") for gap in report["gaps"])
+    if kept_out:
         return "Next: ASCEND_SHIMS_DEVICE=sim shims status   (what an NPU would get)"
     if any(gap["state"] == State.PENDING for gap in report["gaps"]):
         return "Next: shims apply-check   (would it succeed here?)"

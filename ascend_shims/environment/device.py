@@ -26,6 +26,8 @@ def find_device(request: DeviceRequest) -> Device:
 
     Looks at files only: torch_npu is not imported.
     """
+    if request == "npu" and find_module("torch_npu") is None:
+        return Device("npu", "ASCEND_SHIMS_DEVICE=npu, but torch_npu is not installed")
     if request != "auto":
         return Device(request, f"ASCEND_SHIMS_DEVICE={request}")
     if find_module("torch_npu") is None:

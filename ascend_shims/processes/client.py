@@ -8,9 +8,12 @@ import socket
 from dataclasses import dataclass
 from typing import Any
 
+from ..states import State
 from .address import address, is_trusted, listening, peer
 
 __all__ = ["Answer", "ask_all"]
+
+_STATES = frozenset(state.value for state in State)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +39,7 @@ def _ask(pid: int, timeout: float) -> Answer | None:
             while part := connection.recv(1 << 16):
                 parts.append(part)
         except TimeoutError:
-            return Answer(pid, None, f"no answer within {timeout:g} s: it is busy")
+            return Answer(pid, None, f"no answer within {timeout:g} s: busy or stopped")
         except OSError:
             return None
     if not parts:
@@ -47,9 +50,27 @@ def _ask(pid: int, timeout: float) -> Answer | None:
         # It ended in the middle of its answer, or is no process of ours.
         gone = pid not in listening()
         return None if gone else Answer(pid, None, "its answer cannot be read")
-    if "error" in report:
+    if isinstance(report, dict) and isinstance(report.get("error"), str):
         return Answer(pid, None, report["error"])
+    if not _is_report(report):
+        return Answer(pid, None, "its answer is of another version of the toolkit")
     return Answer(pid, report)
+
+
+def _is_report(value: Any) -> bool:
+    """Whether an answer has all that is read of it: anything may listen there."""
+    if not isinstance(value, dict) or value.get("schema") != 1:
+        return False
+    process, gaps = value.get("process"), value.get("gaps")
+    wanted = {"id", "state", "status", "reason"}
+    return (
+        isinstance(value.get("plan"), str)
+        and isinstance(process, dict)
+        and {"pid", "role"} <= process.keys()
+        and isinstance(gaps, list)
+        and all(isinstance(gap, dict) and wanted <= gap.keys() for gap in gaps)
+        and all(gap["state"] in _STATES for gap in gaps)
+    )
 
 
 def ask_all(timeout: float = 2.0) -> list[Answer]:

@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing
 from dataclasses import dataclass
 from types import CellType, FunctionType
-from typing import Any, ClassVar
-
-import wrapt
+from typing import Any
 
 from ..errors import ShimsError
 
@@ -100,33 +99,22 @@ def same_descriptor(raw: Any, function: Any, owner: type, name: str) -> Any:
     return function
 
 
+def _is_proxy(inner: Any) -> bool:
+    """Whether this is one of `wrapt`'s: not imported, there are none."""
+    wrapt = sys.modules.get("wrapt")
+    return wrapt is not None and issubclass(type(inner), wrapt.FunctionWrapper)
+
+
 def mark_of(raw: Any) -> Mark | None:
     """The mark on a raw slot value, if it is a wrapper of ours or of a copy of us."""
     inner = peel(raw)
     if type(inner) is FunctionType:
         mark = inner.__dict__.get(_MARK)
-    elif issubclass(type(inner), wrapt.FunctionWrapper):
+    elif _is_proxy(inner):
         mark = getattr(inner, "_self_mark", None)
     else:
         return None
     return mark if mark is not None and mark.wears() is inner else None
-
-
-class _Proxy(wrapt.FunctionWrapper):  # type: ignore[type-arg]
-    """In front of a callable that is not a plain function."""
-
-    __slots__: ClassVar[tuple[str, ...]] = ()
-
-    _self_current: list[Callable[..., Any]]
-    _self_mark: Mark
-
-    def __reduce_ex__(self, protocol: Any) -> Any:
-        try:
-            return str(self.__wrapped__.__qualname__)
-        except AttributeError:
-            # An object without a name of its own travels by value, as it would
-            # without us.
-            return self.__wrapped__.__reduce_ex__(protocol)
 
 
 def _plain(call: Callable[..., Any]) -> FunctionType:
@@ -215,19 +203,6 @@ def _function(beneath: Any, call: Callable[..., Any]) -> FunctionType:
     return wrapper
 
 
-def _callable(beneath: Any, call: Callable[..., Any]) -> _Proxy:
-    current = [call]
-
-    def through(_wrapped: Any, instance: Any, args: Any, kwargs: Any) -> Any:
-        if instance is None:
-            return current[0](*args, **kwargs)
-        return current[0](instance, *args, **kwargs)
-
-    wrapper = _Proxy(beneath, through)
-    wrapper._self_current = current
-    return wrapper
-
-
 def lead(wrapper: Any, to: Callable[..., Any]) -> None:
     """Have a wrapper of ours call `to`, and nothing else, from now on."""
     if type(wrapper) is not FunctionType:
@@ -267,7 +242,9 @@ def stand_in_front(
         wrapper = _function(beneath, call)
         wrapper.__dict__[_MARK] = mark(weakref.ref(wrapper))
     else:
-        wrapper = _callable(beneath, call)
+        from .proxy import proxy_before
+
+        wrapper = proxy_before(beneath, call)
         wrapper._self_mark = mark(weakref.ref(wrapper))
     raw = same_descriptor(beneath_raw, wrapper, owner, name)
     return Wrapper(raw, functools.partial(lead, wrapper, beneath))

@@ -8,7 +8,12 @@ import pytest
 
 HERE = Path(__file__).parent
 
-_ASK_THE_MACHINE = ("cli", "test_process.py", "test_public_reports.py")
+_ASK_THE_MACHINE = (
+    "cli",
+    "test_packaging.py",
+    "test_process.py",
+    "test_public_reports.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

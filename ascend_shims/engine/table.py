@@ -67,6 +67,12 @@ class _Left:
     """What it leads to now."""
 
 
+def _kept(left: list[_Left]) -> list[tuple[_Left, Any]]:
+    """Those that somebody still holds, each with the wrapper, which may be the last
+    holder of another one."""
+    return [(one, w) for one in left if (w := one.wrapper()) is not None]
+
+
 class Table:
     """All slot states of one engine. The caller holds the engine's lock."""
 
@@ -216,14 +222,13 @@ class Table:
         over another base, the way from there might lead back to the wrapper.
         """
         self._note_left(state, left)
-        here = self._left.pop(state.slot.key, [])
-        here = [one for one in here if one.wrapper() is not None]
-        for one in here:
+        here = _kept(self._left.pop(state.slot.key, []))
+        for one, wrapper in here:
             if one.base is state.base and callable(peel(value)):
                 one.to = peel(value)
-                lead(one.wrapper(), one.to)
+                lead(wrapper, one.to)
         if here:
-            self._left[state.slot.key] = here
+            self._left[state.slot.key] = [one for one, _ in here]
 
     def _note_left(self, state: SlotState, left: Any) -> None:
         wrapper, stock = peel(left), peel(state.stock)
@@ -249,7 +254,7 @@ class Table:
         last look, or have come back with a foreign patch that left.
         """
         for key, here in list(self._left.items()):
-            kept = [(one, w) for one in here if (w := one.wrapper()) is not None]
+            kept = _kept(here)
             self._left[key] = [one for one, _ in kept]
             if not kept:
                 del self._left[key]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -21,6 +20,8 @@ from ascend_shims.environment.device import find_device
 from ascend_shims.environment.distributions import find_distribution
 from ascend_shims.environment.modules import binds, find_module
 from ascend_shims.environment.versions import Fit, fit, fit_all, parse
+
+from .fresh import python
 
 IN, OUT, UNKNOWN = Fit.INSIDE, Fit.OUTSIDE, Fit.UNKNOWN
 
@@ -402,12 +403,4 @@ def test_reading_the_environment_imports_nothing(site: Site) -> None:
         "read_environment(['upv', 'vllm', 'torch'], assume={}, device='auto')\n"
         "print([m for m in ('upv', 'vllm', 'torch', 'pydantic') if m in sys.modules])\n"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        cwd=site.root,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=60,
-    )
-    assert done.stdout == "[]\n"
+    assert python(code, cwd=site.root) == "[]\n"

@@ -1,4 +1,4 @@
-"""What this interpreter has: packages, versions, device. A value, read once.
+"""What this interpreter has: packages, versions, device, plugins. A value.
 
 A plan takes it as an argument, so that one can be made up: `assume` replaces
 what is found, and then nothing needs to be installed.
@@ -8,12 +8,22 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .device import Device, DeviceRequest, find_device
 from .distributions import Distribution, find_distribution
+from .providers import Claim, Providers, read_providers
 
-__all__ = ["Device", "DeviceRequest", "Distribution", "Environment", "read_environment"]
+__all__ = [
+    "Claim",
+    "Device",
+    "DeviceRequest",
+    "Distribution",
+    "Environment",
+    "Providers",
+    "read_environment",
+    "read_providers",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +35,7 @@ class Environment:
     distributions: Mapping[str, Distribution]
     """By import package."""
     device: Device
+    providers: Providers = field(default_factory=Providers)
 
     def version(self, package: str) -> str | None:
         found = self.distributions.get(package)
@@ -36,12 +47,15 @@ def read_environment(
     *,
     assume: Mapping[str, str],
     device: DeviceRequest,
+    providers: Providers | None = None,
 ) -> Environment:
     """Look at this interpreter, without importing any of `packages`."""
+    providers = providers or Providers()
+    plugins = (claim.package for claim in providers.closing)
     distributions = {
         package: Distribution(package, assume[package], origin="assumed")
         if package in assume
         else find_distribution(package)
-        for package in dict.fromkeys([*packages, *assume])
+        for package in dict.fromkeys([*packages, *assume, *plugins])
     }
-    return Environment(sys.executable, distributions, find_device(device))
+    return Environment(sys.executable, distributions, find_device(device), providers)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 
@@ -52,11 +53,20 @@ def binds(spec: ModuleSpec, name: str) -> bool | None:
     if not spec.origin or not spec.origin.endswith(".py"):
         return None
     try:
-        tree = ast.parse(Path(spec.origin).read_bytes())
+        known = Path(spec.origin).stat()
+        bound = _names(spec.origin, known.st_mtime_ns, known.st_size)
     except (OSError, SyntaxError, ValueError):
         return None
-    bound = set(_bound(tree.body))
     return None if "*" in bound and name not in bound else name in bound
+
+
+@lru_cache(maxsize=256)
+def _names(path: str, _changed: int, _size: int) -> frozenset[str]:
+    """What a file binds: asked at every plan, and a large one takes a while to read.
+
+    Raises `OSError`, `SyntaxError` or `ValueError`.
+    """
+    return frozenset(_bound(ast.parse(Path(path).read_bytes()).body))
 
 
 def _bound(body: Sequence[ast.stmt]) -> Iterator[str]:

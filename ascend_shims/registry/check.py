@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from . import gates, replacements, slots
+from . import companions, gates, replacements, signs, slots
 from .document import Document
 from .model import Registry
 from .outline import Examination, Finding, Outline, OutlinedGap, Text, outline
@@ -43,7 +43,7 @@ def check(
 
 def _ids(sound: Outline) -> Iterator[Finding]:
     seen: set[str] = set()
-    for gap in sound.gaps:
+    for gap in sound.patched:
         if gap.id and gap.id.value in seen:
             yield Finding(
                 gap.id.place, f"duplicate gap id `{gap.name}`", "give each gap its own"
@@ -141,7 +141,7 @@ def _patches(sound: Outline) -> Iterator[Finding]:
 def _targets(sound: Outline) -> Iterator[Finding]:
     if not sound.upstreams:
         return
-    for gap in sound.gaps:
+    for gap in sound.patched:
         for patch in gap.patches:
             for target in patch.targets:
                 package = target.value.partition(":")[0].partition(".")[0]
@@ -157,11 +157,39 @@ def _targets(sound: Outline) -> Iterator[Finding]:
                 )
 
 
+def _providers(sound: Outline) -> Iterator[Finding]:
+    """What upstream does itself is `landed`, not provided."""
+    for gap in sound.gaps:
+        for provider in gap.providers:
+            symbol = provider.symbol
+            package = symbol.value.partition(":")[0].partition(".")[0] if symbol else ""
+            if symbol and package in sound.upstreams:
+                yield Finding(
+                    symbol.place,
+                    f"`{shown(symbol.value)}` is upstream's own and no plugin's",
+                    "name a place in the plugin that closes the gap",
+                )
+
+
+def _watched(sound: Outline) -> Iterator[Finding]:
+    for copy in sound.watch_copies:
+        yield Finding(
+            copy.place,
+            f"`copy` names `{shown(copy.value)}`, and a watched symbol has no module "
+            "for it",
+            "name it in a patch's `relies_on`",
+        )
+
+
 _RULES: tuple[Callable[[Outline], Iterator[Finding]], ...] = (
     _ids,
     _references,
     _cycles,
     _patches,
     _targets,
+    _providers,
     gates.findings,
+    signs.findings,
+    companions.findings,
+    _watched,
 )

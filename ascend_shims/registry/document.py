@@ -6,6 +6,7 @@ reason through its aliases is refused before anything is built from it.
 
 from __future__ import annotations
 
+import os
 import re
 import stat
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from .problems import Problem, RegistryError
+from .writers import open_own
 
 try:
     from yaml import CSafeLoader as _SafeLoader
@@ -104,11 +106,15 @@ def mark_of(node: Node) -> tuple[int, int]:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
 
-def read(path: Path) -> str:
-    """The text of a registry file. Raises `RegistryError`."""
+def read(path: Path, *, own: bool = False) -> str:
+    """The text of a registry file. Raises `RegistryError`.
+
+    `own`: only where nobody but this user, or root, can have written it.
+    """
     try:
-        kind = _kind(path)
-        content = b"" if kind else _head(path)
+        kind, content = _head(path, own)
+    except RegistryError:
+        raise
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         _refuse(str(path), f"cannot be read: {reason}", "give a readable file")
@@ -127,17 +133,22 @@ def read(path: Path) -> str:
         _refuse(str(path), "is not UTF-8", "save it as UTF-8", _position(before))
 
 
-def _kind(path: Path) -> str | None:
-    """What a path is if it is no file. A pipe or a device may block or never end."""
-    mode = path.stat().st_mode
-    if stat.S_ISREG(mode):
-        return None
-    return "a directory" if stat.S_ISDIR(mode) else "not a regular file"
+def _head(path: Path, own: bool) -> tuple[str | None, bytes]:
+    """What a path is if it is no file, and as much of it as is accepted.
 
-
-def _head(path: Path) -> bytes:
-    with path.open("rb") as stream:
-        return stream.read(MAX_BYTES + 1)
+    Asked of what was opened, and without waiting: a pipe or a device may block or
+    never end.
+    """
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    file = open_own(path) if own else os.open(path, flags)
+    try:
+        mode = os.fstat(file).st_mode
+        if stat.S_ISREG(mode):
+            with os.fdopen(file, "rb", closefd=False) as stream:
+                return None, stream.read(MAX_BYTES + 1)
+    finally:
+        os.close(file)
+    return "a directory" if stat.S_ISDIR(mode) else "not a regular file", b""
 
 
 def compose(text: str, file: str) -> Document:

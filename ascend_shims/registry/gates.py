@@ -18,8 +18,10 @@ Ranges: TypeAlias = Mapping[str, SpecifierSet]
 
 
 def findings(outline: Outline) -> Iterator[Finding]:
-    for gap in outline.gaps:
+    for gap in outline.patched:
         claimed = yield from _level(outline, gap.gates, {}, "")
+        for provider in gap.providers:
+            yield from _level(outline, provider.gates, claimed, "the range of its gap")
         for patch in gap.patches:
             allowed = yield from _level(
                 outline, patch.gates, claimed, "the range of its gap"

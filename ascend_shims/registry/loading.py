@@ -6,6 +6,7 @@ from pathlib import Path
 
 import msgspec
 
+from ..own_files import is_zipped, text_of
 from .check import check
 from .document import Document, compose, read
 from .model import Registry
@@ -20,14 +21,15 @@ def packaged() -> Path:
     return Path(__file__).parents[1] / "gap_registry.yaml"
 
 
-def load(path: Path | str | None = None) -> Registry:
+def load(path: Path | str | None = None, *, own: bool = False) -> Registry:
     """The registry at `path`, or the one that comes with this toolkit.
 
     Nothing upstream and no patch module is imported. Raises `RegistryError` with
-    every problem of the file.
+    every problem of the file. `own`: it must be one that nobody else can change.
     """
     source = packaged() if path is None else Path(path)
-    document = compose(read(source), str(source))
+    text = text_of(source) if is_zipped(source) else read(source, own=own)
+    document = compose(text, str(source))
     registry = _convert(document)
     examined = Examination(document.data) if registry else _examine(document)
     problems = [

@@ -13,13 +13,17 @@ import msgspec
 
 __all__ = [
     "SCHEMA",
+    "Companion",
+    "Condition",
     "Gap",
     "GapId",
     "How",
     "Needs",
     "Patch",
+    "Provider",
     "Registry",
     "Reliance",
+    "Sign",
     "Target",
 ]
 
@@ -54,11 +58,41 @@ How = Literal[
 ]
 """The ways of relying on upstream; `upstream.contract` says what each means."""
 
+_Place = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?$",
+        description="A place upstream, written `package.module:Qual.name`, or "
+        "`package.module` for the whole file.",
+    ),
+]
+_NamePattern = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(?=[\w*]*[A-Za-z_])[A-Za-z_*][\w*]*$",
+        description="A name without dots, in which `*` stands for anything.",
+    ),
+]
+_PathPattern = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^(?=[\w*.]*[A-Za-z_])[A-Za-z_*][\w*]*(\.[A-Za-z_*][\w*]*)*$",
+        description="A name or the end of a dotted one, in which `*` stands for "
+        "anything but a dot, for example `torch.cuda`.",
+    ),
+]
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Name = Annotated[
     str,
     msgspec.Meta(
         pattern=r"^[A-Za-z_]\w*$", description="A plain Python name, without dots."
+    ),
+]
+_Module = Annotated[
+    str,
+    msgspec.Meta(
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
+        description="A module, written `package.module`.",
     ),
 ]
 _Range = Annotated[
@@ -68,6 +102,15 @@ _Ranges = Annotated[
     dict[str, _Range],
     msgspec.Meta(description="Import package (`vllm`, `torch_npu`) to range."),
 ]
+
+
+_NamePatterns = (
+    _NamePattern | Annotated[tuple[_NamePattern, ...], msgspec.Meta(min_length=1)]
+)
+_PathPatterns = (
+    _PathPattern | Annotated[tuple[_PathPattern, ...], msgspec.Meta(min_length=1)]
+)
+"""One pattern or several, of which one has to match."""
 
 
 class _Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -81,6 +124,14 @@ class Reliance(_Entry, frozen=True, kw_only=True):
     how: How
     versions: _Ranges = {}
     """Where this holds; empty: wherever the patch applies."""
+
+    by_keyword: bool = False
+    """Of `calls`: optional arguments are passed by keyword, so that a parameter
+    inserted before them does no harm."""
+
+    copy: _Name | None = None
+    """The name in `patches/<gap>.py` whose body was copied from the symbol's: any
+    change of meaning there is one to port."""
 
 
 class Patch(_Entry, frozen=True, kw_only=True):
@@ -109,6 +160,10 @@ class Patch(_Entry, frozen=True, kw_only=True):
     """Upstream imports the target's module in some configurations only. Until
     then the gap counts as applied without this patch."""
 
+    waits_for: _Module | None = None
+    """A module that must have been imported before, for whoever imports it puts
+    something of its own in the target's place."""
+
     relies_on: tuple[Reliance, ...] = ()
 
     swap_is_safe: _Text | None = None
@@ -119,11 +174,81 @@ class Patch(_Entry, frozen=True, kw_only=True):
         return (self.target,) if isinstance(self.target, str) else self.target
 
 
+class Condition(_Entry, frozen=True, kw_only=True):
+    """One fact about upstream's source text. Besides `symbol` it has one key.
+
+    Except for `exists`, nothing can be said of a symbol that is not there: the
+    condition then neither holds nor fails, and the probe has no answer.
+    """
+
+    symbol: _Place | Annotated[tuple[_Place, ...], msgspec.Meta(min_length=1)]
+    """What is asked about; several: candidates, of which the first that exists
+    is meant."""
+
+    exists: bool | None = None
+    """Whether the symbol is there at run time."""
+
+    has: _NamePatterns | None = None
+    """The class (its bases included) or file has a member of such a name."""
+
+    has_no: _NamePatterns | None = None
+    """The class or file has no member of such a name."""
+
+    takes: _NamePatterns | None = None
+    """The function, or what constructs the class, has such a parameter."""
+
+    takes_no: _NamePatterns | None = None
+    """It has no such parameter."""
+
+    reads: _PathPatterns | None = None
+    """The body of the function, class or file loads, calls or imports such a name."""
+
+    reads_no: _PathPatterns | None = None
+    """The body does not."""
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        return (self.symbol,) if isinstance(self.symbol, str) else self.symbol
+
+
+class Sign(_Entry, frozen=True, kw_only=True):
+    """One way in which upstream may no longer need a gap."""
+
+    says: _Text
+    """What upstream does then, in words: half a sentence without a full stop."""
+
+    all: Annotated[tuple[Condition, ...], msgspec.Meta(min_length=1)]
+    """Conditions which must all hold. They are about one package."""
+
+    @property
+    def package(self) -> str:
+        """The top-level package that it is about."""
+        return self.all[0].candidates[0].partition(":")[0].partition(".")[0]
+
+
+class Provider(_Entry, frozen=True, kw_only=True):
+    """Where an installed plugin closes a gap by itself, so that nothing is patched."""
+
+    symbol: Target
+    """A function or class of the plugin, or a method or attribute of a class that it
+    has in the place of upstream's."""
+
+    reads: _Name | None = None
+    """A name that its body loads, where it would be there without closing the gap."""
+
+    versions: _Ranges = {}
+    """Releases of upstream with which it closes the gap; empty: all."""
+
+
 class Needs(_Entry, frozen=True, kw_only=True):
     """What has to be there before any patch of a gap makes sense."""
 
     device: bool = True
     gaps: tuple[GapId, ...] = ()
+    """Gaps that must be closed, by patches or by the installed plugin."""
+
+    patched: tuple[GapId, ...] = ()
+    """Gaps that must be closed by patches: this one's code builds on theirs."""
 
 
 class Gap(_Entry, frozen=True, kw_only=True):
@@ -145,13 +270,20 @@ class Gap(_Entry, frozen=True, kw_only=True):
     after: tuple[GapId, ...] = ()
     """Gaps whose layers on a shared slot lie beneath ours."""
 
+    traced: _Text | None = None
+    """What of it code that `torch.compile` traces may meet. Compiled artifacts are
+    then kept apart by whether this gap is in force, and in which version."""
+
     patches: tuple[Patch, ...] = ()
     unpatched: _Text | None = None
     """Why there are no patches. Required where there are none."""
 
-    removal_probe: _Name | None = None
-    """A function of `patches/<gap>.py` that tells from source whether upstream
-    still needs this."""
+    removal_probe: tuple[Sign, ...] = ()
+    """Tells from upstream's source whether the gap is still needed. It is not as
+    soon as one of these signs is seen. Of a landed gap: what shows that it landed."""
+
+    provided_by: tuple[Provider, ...] = ()
+    """Where an installed plugin closes the gap by itself; one of them is enough."""
 
     downstream: tuple[_Text, ...] = ()
     """Where the downstream plugin closes the same gap, `module:Qual.name`."""
@@ -161,6 +293,27 @@ class Gap(_Entry, frozen=True, kw_only=True):
     @property
     def module(self) -> str:
         """Name of this gap's module inside the patches package."""
+        return self.id.replace("-", "_")
+
+
+class Companion(_Entry, frozen=True, kw_only=True):
+    """Patches that gaps take along: laid once for each gap that has them, applied
+    and taken back together with it.
+
+    Its code lies in the module of its id, as a gap's does. A replacement is given
+    the id and the version of the gap that it is laid for, before all else.
+    """
+
+    id: GapId
+    why: _Text
+    goes_with: Literal["every-gap", "traced-gaps"]
+    """The gaps that have it: all with patches, or those that say `traced`."""
+
+    patches: Annotated[tuple[Patch, ...], msgspec.Meta(min_length=1)]
+
+    @property
+    def module(self) -> str:
+        """Name of its module inside the patches package."""
         return self.id.replace("-", "_")
 
 
@@ -177,7 +330,20 @@ class Registry(_Entry, frozen=True, kw_only=True):
     watch: tuple[Reliance, ...] = ()
     """What else is relied on upstream, without a patch: drift checks it too."""
 
+    companions: tuple[Companion, ...] = ()
+    """What gaps take along."""
+
     gaps: Annotated[tuple[Gap, ...], msgspec.Meta(min_length=1)]
+
+    def companions_of(self, gap: Gap) -> tuple[Companion, ...]:
+        """What a gap takes along wherever it is applied."""
+        if not gap.patches:
+            return ()
+        return tuple(
+            one
+            for one in self.companions
+            if one.goes_with == "every-gap" or gap.traced is not None
+        )
 
     def __contains__(self, gap_id: object) -> bool:
         return any(gap.id == gap_id for gap in self.gaps)

@@ -21,8 +21,11 @@ __all__ = [
     "Finding",
     "Gates",
     "Outline",
+    "OutlinedCondition",
     "OutlinedGap",
     "OutlinedPatch",
+    "OutlinedProvider",
+    "OutlinedSign",
     "Text",
     "Unsound",
     "outline",
@@ -80,6 +83,24 @@ class OutlinedPatch(msgspec.Struct, frozen=True):
     replacement: Text | None
     gates: Gates
     relies_on: tuple[Gates, ...]
+    copies: tuple[Text, ...]
+
+
+class OutlinedProvider(msgspec.Struct, frozen=True):
+    symbol: Text | None
+    gates: Gates
+
+
+class OutlinedCondition(msgspec.Struct, frozen=True):
+    place: Place
+    symbols: tuple[Text, ...]
+    keys: tuple[str, ...]
+    """The keys with a value, `symbol` apart, those with an unsound one too."""
+
+
+class OutlinedSign(msgspec.Struct, frozen=True):
+    place: Place
+    conditions: tuple[OutlinedCondition, ...]
 
 
 class OutlinedGap(msgspec.Struct, frozen=True):
@@ -95,7 +116,11 @@ class OutlinedGap(msgspec.Struct, frozen=True):
     """Also true where none of them is sound."""
 
     has_unpatched: bool
-    removal_probe: Text | None
+    providers: tuple[OutlinedProvider, ...]
+    signs: tuple[OutlinedSign, ...]
+    is_traced: bool
+    goes_with: str | None
+    """Of a companion: the gaps that have it."""
 
     @property
     def name(self) -> str:
@@ -112,7 +137,20 @@ class Outline(msgspec.Struct, frozen=True):
     """Empty if they are not sound."""
 
     package: Text | None
+    watched: tuple[str, ...]
+    """The packages of what is watched."""
+
+    watch_copies: tuple[Text, ...]
+    """What watched symbols say is copied from them."""
+
     gaps: tuple[OutlinedGap, ...]
+    companions: tuple[OutlinedGap, ...]
+    """They have an id and patches, as gaps do, and little else."""
+
+    @property
+    def patched(self) -> tuple[OutlinedGap, ...]:
+        """Whatever has patches, and a module for them."""
+        return (*self.gaps, *self.companions)
 
 
 def outline(data: Any, default_package: str) -> Outline:
@@ -123,7 +161,10 @@ def outline(data: Any, default_package: str) -> Outline:
     return Outline(
         upstreams=() if UNSOUND in listed else tuple(listed),
         package=_text(content, "package", ()) or _default(content, default_package),
+        watched=tuple(_watched(content)),
+        watch_copies=tuple(_copies(content, "watch", ())),
         gaps=tuple(_gap(gap, place) for gap, place in _parts(content, "gaps", ())),
+        companions=tuple(_gap(*part) for part in _parts(content, "companions", ())),
     )
 
 
@@ -137,17 +178,56 @@ def _gap(data: dict[str, Any], place: Place) -> OutlinedGap:
     return OutlinedGap(
         place=place,
         id=_text(data, "id", place),
-        status=data["status"] if isinstance(data.get("status"), str) else None,
-        needs=(
-            _texts(needs, "gaps", (*place, "needs")) if isinstance(needs, dict) else ()
-        ),
+        status=_word(data, "status"),
+        needs=_needs(needs, (*place, "needs")) if isinstance(needs, dict) else (),
         after=_texts(data, "after", place),
         after_is_sound=isinstance(after, list) and UNSOUND not in after,
         gates=_gates(data, place),
         patches=tuple(_patch(*part) for part in _parts(data, "patches", place)),
         has_patches=bool(data.get("patches", [])),
         has_unpatched="unpatched" in data and data["unpatched"] is not None,
-        removal_probe=_text(data, "removal_probe", place),
+        providers=tuple(
+            _provider(*part) for part in _parts(data, "provided_by", place)
+        ),
+        signs=tuple(_sign(*part) for part in _parts(data, "removal_probe", place)),
+        is_traced=data.get("traced") is not None,
+        goes_with=_word(data, "goes_with"),
+    )
+
+
+def _word(data: dict[str, Any], key: str) -> str | None:
+    return data[key] if isinstance(data.get(key), str) else None
+
+
+def _needs(data: dict[str, Any], place: Place) -> tuple[Text, ...]:
+    return (*_texts(data, "gaps", place), *_texts(data, "patched", place))
+
+
+def _provider(data: dict[str, Any], place: Place) -> OutlinedProvider:
+    return OutlinedProvider(_text(data, "symbol", place), _gates(data, place))
+
+
+def _watched(content: dict[str, Any]) -> Iterator[str]:
+    for data, place in _parts(content, "watch", ()):
+        symbol = _text(data, "symbol", place)
+        if symbol:
+            yield symbol.value.partition(":")[0].partition(".")[0]
+
+
+def _sign(data: dict[str, Any], place: Place) -> OutlinedSign:
+    return OutlinedSign(
+        place=place,
+        conditions=tuple(_condition(*part) for part in _parts(data, "all", place)),
+    )
+
+
+def _condition(data: dict[str, Any], place: Place) -> OutlinedCondition:
+    symbol = _text(data, "symbol", place)
+    keys = (k for k, value in data.items() if k != "symbol" and value is not None)
+    return OutlinedCondition(
+        place=place,
+        symbols=(symbol,) if symbol else _texts(data, "symbol", place),
+        keys=tuple(keys),
     )
 
 
@@ -159,7 +239,15 @@ def _patch(data: dict[str, Any], place: Place) -> OutlinedPatch:
         replacement=_text(data, "replacement", place),
         gates=_gates(data, place),
         relies_on=tuple(_gates(*part) for part in _parts(data, "relies_on", place)),
+        copies=tuple(_copies(data, "relies_on", place)),
     )
+
+
+def _copies(data: dict[str, Any], key: str, place: Place) -> Iterator[Text]:
+    for reliance, where in _parts(data, key, place):
+        copy = _text(reliance, "copy", where)
+        if copy:
+            yield copy
 
 
 def _gates(data: dict[str, Any], place: Place) -> Gates:

@@ -11,12 +11,14 @@ import re
 import sys
 from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec
+from importlib.util import decode_source
 from pathlib import Path
+from typing import Any
 
 from .outline import Finding, Outline, OutlinedGap, Text
 from .problems import nearest, shown
 
-__all__ = ["findings"]
+__all__ = ["findings", "source_of"]
 
 _DEFINED = re.compile(
     r"^(?:async[ \t]+def|def|class)[ \t]+(\w+)|^(\w+)[ \t]*(?::[^=\n]+)?=(?!=)",
@@ -28,7 +30,7 @@ _IMPORTED = r"(?m)^from[ \t]+[\w.]+[ \t]+import[ \t]*(\([^)]*\)|[^\n(]*)"
 def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
     """`complete`: the registry claims to list every module of its package."""
     package = outline.package
-    gaps = [gap for gap in outline.gaps if any(_named(gap))]
+    gaps = [gap for gap in outline.patched if any(_named(gap))]
     if package is None or not (gaps or complete):
         return
     locations = _locate(package.value)
@@ -41,8 +43,8 @@ def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
         return
     for gap in gaps:
         yield from _missing(gap, package.value, locations)
-    if complete and all(gap.id for gap in outline.gaps):
-        known = {gap.module for gap in outline.gaps}
+    if complete and all(gap.id for gap in outline.patched):
+        known = {gap.module for gap in outline.patched}
         for module in sorted(_modules(locations) - known):
             yield Finding(
                 ("gaps",),
@@ -52,13 +54,38 @@ def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
             )
 
 
+def source_of(package: str, module: str) -> tuple[str, str] | None:
+    """Path and text of a module of the patches package; `None` where it has none."""
+    locations = _locate(package)
+    name = f"{package}.{module}"
+    spec = _find(name, locations) if locations is not None else None
+    if spec is None:
+        return None
+    try:
+        source = _text(spec)
+    except (AttributeError, ImportError, OSError, SyntaxError, UnicodeError):
+        return None
+    return None if source is None else (spec.origin or name, source)
+
+
+def _text(spec: ModuleSpec) -> str | None:
+    """A module's source; `None` where there is none. Raises whatever its loader
+    does."""
+    loader: Any = spec.loader
+    if hasattr(loader, "get_source"):
+        source: str | None = loader.get_source(spec.name)
+        return source
+    # An import hook that stands before the real loader may know bytes alone: pytest
+    # has one for every package that brings a plugin.
+    return decode_source(loader.get_data(spec.origin))
+
+
 def _named(gap: OutlinedGap) -> Iterator[Text]:
     """Every name that an entry expects in its module."""
     for patch in gap.patches:
         if patch.replacement:
             yield patch.replacement
-    if gap.removal_probe:
-        yield gap.removal_probe
+        yield from patch.copies
 
 
 def _missing(gap: OutlinedGap, package: str, locations: list[str]) -> Iterator[Finding]:
@@ -74,7 +101,7 @@ def _missing(gap: OutlinedGap, package: str, locations: list[str]) -> Iterator[F
         )
         return
     try:
-        source = spec.loader.get_source(module)  # type: ignore[union-attr]
+        source = _text(spec)
     except (AttributeError, ImportError, OSError, SyntaxError, UnicodeError) as error:
         reason = shown(error)
         yield Finding(

@@ -30,6 +30,16 @@ def patched(patch: str, gap: str = "") -> str:
     return f"{HEAD}- {{id: alpha, {OPEN}{gap}, patches: [\n    {{ {patch} }}\n  ]}}\n"
 
 
+def probed(*signs: str) -> str:
+    """A gap `alpha` whose removal probe has signs with these conditions."""
+    spelled = ", ".join(f"{{says: S, all: [{conditions}]}}" for conditions in signs)
+    return f"{HEAD}- {{id: alpha, {OPEN}, unpatched: U, removal_probe: [{spelled}]}}\n"
+
+
+ONE_OF = (
+    "give it one of `exists`, `has`, `has_no`, `takes`, `takes_no`, `reads` "
+    "or `reads_no`"
+)
 WRAP = "kind: wrap, replacement: one"
 GOOD = f"target: up.mod:f, {WRAP}"
 
@@ -57,7 +67,8 @@ STRUCTURE = {
         patched(f"{GOOD}, §zzz: 1"),
         [
             "unknown key `zzz`; the keys of a patch are `target`, `kind`, "
-            "`replacement`, `versions`, `scope`, `lazy`, `relies_on` and `swap_is_safe`"
+            "`replacement`, `versions`, `scope`, `lazy`, `waits_for`, `relies_on` "
+            "and `swap_is_safe`"
         ],
     ),
     "unknown key at the top": (
@@ -206,13 +217,53 @@ STRUCTURE = {
         f"{HEAD}- {{id: alpha, {OPEN}, unpatched: U, after: §!!set [beta]}}\n",
         ["tag `!!set` is not read; remove the tag"],
     ),
+    "a probe that names a function, as they did": (
+        f"{HEAD}- {{id: alpha, {OPEN}, unpatched: U, removal_probe: §gone}}\n",
+        ["`removal_probe` must be a list, not text; write `[gone]`"],
+    ),
+    "a sign without words or conditions": (
+        f"{HEAD}- {{id: alpha, {OPEN}, unpatched: U, removal_probe: [§§{{}}]}}\n",
+        [
+            "`says` is missing; every sign has one",
+            "`all` is missing; every sign has one",
+        ],
+    ),
+    "a sign whose conditions are none": (
+        f"{HEAD}- {{id: alpha, {OPEN}, unpatched: U, "
+        "removal_probe: [{says: S, all: §[]}]}\n",
+        ["`all` is empty; list at least one"],
+    ),
+    "bad conditions": (
+        probed(
+            "{symbol: §'up.m:', exists: true}",
+            "{symbol: up.m:f, exists: §'yes'}",
+            "{symbol: up.m:f, takes: §a.b}",
+            "{symbol: up.m:f, reads: [§'*', §a-b]}",
+            "{symbol: up.m:f, §raeds: a}",
+        ),
+        [
+            "`symbol` cannot be `up.m:`; write a place upstream, written "
+            "`package.module:Qual.name`, or `package.module` for the whole file",
+            "`exists` must be `true` or `false`, not text; write `true` or `false`",
+            "`takes` cannot be `a.b`; write a name without dots, in which `*` stands "
+            "for anything",
+            *(
+                f"an item of `reads` cannot be `{pattern}`; write a name or the end of "
+                "a dotted one, in which `*` stands for anything but a dot, for example "
+                "`torch.cuda`"
+                for pattern in ("*", "a-b")
+            ),
+            "unknown key `raeds`; did you mean `reads`?",
+        ],
+    ),
     "merge keys are not read": (
         f"{HEAD}- &a {{id: alpha, {OPEN}, unpatched: U}}\n"
         f"- {{§<<: *a, id: beta, {OPEN}, unpatched: U}}\n",
         [
             "unknown key `<<`; the keys of a gap are `id`, `title`, `status`, `kind`, "
             "`why`, `remove_when`, `versions`, `default`, `needs`, `after`, "
-            "`patches`, `unpatched`, `removal_probe`, `downstream` and `references`"
+            "`traced`, `patches`, `unpatched`, `removal_probe`, `provided_by`, "
+            "`downstream` and `references`"
         ],
     ),
     "control characters stay out of the terminal": (
@@ -374,9 +425,57 @@ RULES = {
             "define it at the top level"
         ],
     ),
-    "no such probe": (
-        f"{HEAD}- {{id: alpha, {OPEN}, unpatched: U, removal_probe: §foru}}\n",
+    "no such copy": (
+        patched(f"{GOOD}, relies_on: [{{symbol: up.mod:g, how: calls, copy: §foru}}]"),
         ["`foru` is not defined in `stand_in.patches.alpha`; did you mean `four`?"],
+    ),
+    "a copy of what is watched": (
+        HEAD.replace(
+            "gaps:", "watch: [{symbol: up.m:f, how: calls, copy: §one}]\ngaps:"
+        )
+        + f"- {{id: alpha, {OPEN}, patches: [{{{GOOD}}}]}}\n",
+        [
+            "`copy` names `one`, and a watched symbol has no module for it; "
+            "name it in a patch's `relies_on`"
+        ],
+    ),
+    "a condition that asks nothing": (
+        probed("§{symbol: up.mod:f}"),
+        [f"a condition asks one thing, this one nothing; {ONE_OF}"],
+    ),
+    "a condition that asks two things": (
+        probed("§{symbol: up.mod:f, takes: a, reads_no: b}"),
+        [f"a condition asks one thing, this one `takes` and `reads_no`; {ONE_OF}"],
+    ),
+    "parameters of a file": (
+        probed("{symbol: [§up.mod, up.mod:f], takes: a}"),
+        [
+            "`up.mod` is a file, which has no parameters; "
+            "write a function or class, `package.module:Qual.name`"
+        ],
+    ),
+    "a sign about two packages": (
+        probed("{symbol: up.mod:f, exists: true}, {symbol: §other.m, reads: f}"),
+        [
+            "`other.m` is not in `up`, which the sign began with; "
+            "give each package a sign of its own"
+        ],
+    ),
+    "a sign about nobody's package": (
+        probed("{symbol: [§othr.m], reads: f}", "{symbol: §torch_npu, has: npu}"),
+        [
+            "`othr.m` is neither in the upstreams nor watched; did you mean `other`?",
+            "`torch_npu` is neither in the upstreams nor watched; "
+            "a probe asks about `up` or `other`",
+        ],
+    ),
+    "a probe of what is retired": (
+        f"{HEAD}- {{id: alpha, status: retired, {PROSE}, unpatched: U, "
+        "§removal_probe: [{says: S, all: [{symbol: up.m, reads: f}]}]}\n",
+        [
+            "gap `alpha` is retired and still has a removal probe; "
+            "remove `removal_probe`, or set another `status`"
+        ],
     ),
     "no such module": (
         f"{HEAD}- {{id: §delta-x, {OPEN}, patches: [{{{GOOD}}}]}}\n",

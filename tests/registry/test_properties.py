@@ -11,7 +11,16 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ascend_shims.registry import Gap, Needs, Patch, Registry, RegistryError, Reliance
+from ascend_shims.registry import (
+    Condition,
+    Gap,
+    Needs,
+    Patch,
+    Registry,
+    RegistryError,
+    Reliance,
+    Sign,
+)
 from ascend_shims.registry.document import compose
 from ascend_shims.registry.structure import examine
 
@@ -47,6 +56,37 @@ def choices(struct: type[msgspec.Struct], field: str) -> st.SearchStrategy[Any]:
     return st.sampled_from(fields[field].type.__args__)
 
 
+names = st.from_regex(r"\*?[a-z_]\w{0,6}\*?", fullmatch=True)
+paths = st.from_regex(r"\*?[a-z_]\w{0,6}(\.[a-z_]\w{0,4}\*?){0,2}", fullmatch=True)
+
+
+@st.composite
+def conditions(draw: st.DrawFn) -> Condition:
+    key = draw(st.sampled_from(PREDICATES))
+    value: Any
+    if key == "exists":
+        value = draw(st.booleans())
+    else:
+        pattern = paths if key.startswith("reads") else names
+        value = draw(pattern | st.lists(pattern, min_size=1, max_size=3).map(tuple))
+    one = draw(symbols)
+    if draw(st.booleans()) and not key.startswith("takes"):
+        one = one.partition(":")[0]
+    many = (one, *draw(st.lists(symbols, max_size=2)))
+    return Condition(symbol=draw(st.sampled_from([one, many])), **{key: value})
+
+
+PREDICATES = [name for name in Condition.__struct_fields__ if name != "symbol"]
+probes = st.lists(
+    st.builds(
+        Sign,
+        says=texts,
+        all=st.lists(conditions(), min_size=1, max_size=3).map(tuple),
+    ),
+    max_size=2,
+).map(tuple)
+
+
 @st.composite
 def patches(draw: st.DrawFn, number: int) -> Patch:
     # No two patches of a registry share a target, or they would need an order.
@@ -65,10 +105,13 @@ def patches(draw: st.DrawFn, number: int) -> Patch:
                     symbol=symbols,
                     how=choices(Reliance, "how"),
                     versions=reliance_ranges,
+                    by_keyword=st.booleans(),
+                    copy=st.none() | st.sampled_from(NAMES),
                 ),
                 max_size=2,
             ).map(tuple)
         ),
+        waits_for=draw(st.none() | st.sampled_from(["up", "up.late"])),
         swap_is_safe=draw(st.none() | texts),
     )
 
@@ -100,7 +143,7 @@ def registries(draw: st.DrawFn) -> Registry:
                 after=tuple(draw(others)),
                 patches=own,
                 unpatched=None if own else draw(texts),
-                removal_probe=draw(st.none() | st.sampled_from(NAMES)),
+                removal_probe=() if status == "retired" else draw(probes),
                 downstream=draw(prose),
                 references=draw(prose),
             )
@@ -148,7 +191,7 @@ def test_defaults_may_be_left_out(registry: Registry, load_text: LoadText) -> No
 
 KEYS = {
     kind: {field.name: field.required for field in msgspec.structs.fields(kind)}
-    for kind in (Registry, Gap, Needs, Patch, Reliance)
+    for kind in (Registry, Gap, Needs, Patch, Reliance, Sign, Condition)
 }
 Place = tuple[Any, ...]
 
@@ -160,6 +203,10 @@ def mappings(data: dict[str, Any]) -> Iterator[tuple[Place, dict[str, bool]]]:
         place = ("gaps", number)
         yield place, KEYS[Gap]
         yield (*place, "needs"), KEYS[Needs]
+        for index, sign in enumerate(gap["removal_probe"]):
+            yield (*place, "removal_probe", index), KEYS[Sign]
+            for which in range(len(sign["all"])):
+                yield (*place, "removal_probe", index, "all", which), KEYS[Condition]
         for index, patch in enumerate(gap["patches"]):
             yield (*place, "patches", index), KEYS[Patch]
             for which in range(len(patch["relies_on"])):
@@ -275,7 +322,7 @@ def every_place(data: Any, place: Place = ()) -> Iterator[Place]:
             yield from every_place(value, (*place, index))
 
 
-@settings(quick, max_examples=200)
+@settings(quick, max_examples=100)
 @given(registry=registries(), data=st.data(), value=values)
 def test_the_walk_accepts_what_msgspec_accepts(
     registry: Registry, data: st.DataObject, value: Any

@@ -11,7 +11,16 @@ import msgspec
 import pytest
 import yaml
 
-from ascend_shims.registry import Gap, Needs, Patch, Registry, Reliance, packaged
+from ascend_shims.registry import (
+    Condition,
+    Gap,
+    Needs,
+    Patch,
+    Registry,
+    Reliance,
+    Sign,
+    packaged,
+)
 from ascend_shims.registry.schema import COMMITTED, json_schema, text
 
 
@@ -43,7 +52,9 @@ def test_the_registry_names_it_for_editors() -> None:
         assert (root / first.partition("=")[2]).samefile(COMMITTED)
 
 
-@pytest.mark.parametrize("struct", [Registry, Gap, Needs, Patch, Reliance])
+@pytest.mark.parametrize(
+    "struct", [Registry, Gap, Needs, Patch, Reliance, Sign, Condition]
+)
 def test_every_field_is_there_and_nothing_else(struct: type[msgspec.Struct]) -> None:
     found = json_schema()["$defs"][struct.__name__]
     fields = msgspec.structs.fields(struct)

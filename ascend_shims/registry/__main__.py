@@ -1,0 +1,37 @@
+"""`python -m ascend_shims.registry FILE…`: everything that is wrong with registries.
+
+For editors and hooks: reads the files and the text of the patches packages that they
+name, and nothing else.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from .loading import load, packaged
+from .problems import RegistryError
+
+__all__ = ["main"]
+
+
+def main(files: Sequence[str]) -> int:
+    """0 if all are valid, 1 if one is not, 2 if none was named."""
+    if not files:
+        print("name a registry: python -m ascend_shims.registry FILE…", file=sys.stderr)
+        return 2
+    code = 0
+    for file in files:
+        path = Path(file)
+        own = path.resolve() == packaged().resolve()
+        try:
+            load(None if own else path)
+        except RegistryError as error:
+            print(error, file=sys.stderr)
+            code = 1
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -13,6 +13,7 @@ from typing import Any
 
 from .engine.slot import split
 from .process import the_process
+from .switches import read_switches
 
 __all__ = ["main"]
 
@@ -41,7 +42,13 @@ def main() -> None:
         for patch in gap.patches
         if patch.state == "pending" and " or " not in patch.target
     ]
-    failed = _import(list(dict.fromkeys(modules)))
+    waited_for = [
+        one.patch.waits_for
+        for planned in process.plan(read_switches(os.environ)).wanted
+        for one in planned.passing
+        if one.patch.waits_for is not None
+    ]
+    failed = _import(list(dict.fromkeys([*modules, *waited_for])))
     answer: dict[str, Any] = {**process.status().as_dict(), "not_importable": failed}
     print(json.dumps(answer), file=result, flush=True)
     # Upstream may have started threads that keep an interpreter from ending.

@@ -12,21 +12,31 @@ import threading
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Set
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from . import __file__ as _package_file
 from . import __version__
+from .coexistence import PluginHooks, providers_of
 from .engine.engine import Engine
 from .engine.replacements import import_patches
+from .engine.standing import Standing
 from .environment import read_environment
-from .plan import REVERT, Plan, make_plan
+from .exports import Exports
+from .plan import REVERT, Plan, check_allowed, make_plan
 from .processes.responder import Responder
 from .processes.role import own_role
 from .registry import load
 from .registry.model import Registry
+from .registry.writers import problem_of
 from .report import GapReport, Report, UnappliedError, make_report
 from .states import State
 from .switches import SwitchError, Switches, read_switches
+
+if TYPE_CHECKING:
+    from .verify.running import Verification
 
 __all__ = ["Process", "the_process"]
 
@@ -35,74 +45,15 @@ log = logging.getLogger("ascend_shims")
 _SUSPENDED = "disabled()"
 """Who says that a gap is off inside a `disabled()` block."""
 
-_RAY = "VLLM_RAY_EXTRA_ENV_VAR_PREFIXES_TO_COPY"
-"""vLLM's own variable: prefixes of the variables that its Ray workers are given."""
-
-
-class _Exports:
-    """What we changed in `os.environ`, so that it can be put back exactly."""
-
-    def __init__(self) -> None:
-        self._found: dict[str, str | None] = {}
-        self._said: dict[str, str | None] = {}
-
-    def _yield(self) -> None:
-        """Let go of what somebody else has set since: that is theirs."""
-        for name, said in list(self._said.items()):
-            if os.environ.get(name) != said:
-                del self._said[name], self._found[name]
-
-    def as_found(self) -> dict[str, str]:
-        """The environment as it would be without us."""
-        self._yield()
-        environ = dict(os.environ)
-        for name, value in self._found.items():
-            _set(environ, name, value)
-        return environ
-
-    def clear(self) -> None:
-        self._yield()
-        for name, value in self._found.items():
-            _set(os.environ, name, value)
-        self._found.clear()
-        self._said.clear()
-
-    def say(self, base: Switches, switches: Switches) -> None:
-        """Make the environment say `switches`, touching only what differs."""
-        found = self.as_found()
-        wanted = {name: found.get(name) for name in self._found}
-        if switches != base:
-            said = switches.as_environment()
-            before = base.as_environment()
-            for name in {*said, *before}:
-                if said.get(name) != before.get(name):
-                    wanted[name] = said.get(name)
-        prefixes = [p for p in found.get(_RAY, "").split(",") if p.strip()]
-        if "ASCEND_SHIMS" not in map(str.strip, prefixes):
-            wanted[_RAY] = ",".join([*prefixes, "ASCEND_SHIMS"])
-        for name, value in wanted.items():
-            self._found.setdefault(name, found.get(name))
-            self._said[name] = value
-            _set(os.environ, name, value)
-
-
-def _set(
-    environ: dict[str, str] | os._Environ[str], name: str, value: str | None
-) -> None:
-    if value is None:
-        environ.pop(name, None)
-    else:
-        environ[name] = value
-
 
 class Process:
     """The state of ascend-shims in this process."""
 
     def __init__(self) -> None:
         toolkit = f"{__version__} of {Path(_package_file).parent}"
-        self._engine = Engine(toolkit)
+        self._engine = Engine(toolkit, self._given_up)
         self._responder = Responder(lambda: self.status().as_dict())
-        self._exports = _Exports()
+        self._exports = Exports()
         self._lock = threading.RLock()
         self._base: Switches = Switches()
         self._plan: Plan | None = None
@@ -111,15 +62,23 @@ class Process:
         self._decided_here = False
         """Whether the program itself has called `apply()` or `revert()`."""
         self._follows_forks = False
+        self._plugins = PluginHooks(self._plugin_executed)
+        self._executed: set[str] = set()
+        """Modules that may tell of a plugin, and that are known to have finished."""
 
     def plan(self, switches: Switches) -> Plan:
         """What `switches` come to in this process. Touches nothing.
 
-        Raises `RegistryError` where the registry cannot be used.
+        Raises `RegistryError` where the registry cannot be used, and `NotAllowedError`
+        where its patches are those of a package that nobody has allowed.
         """
-        registry = load(switches.registry)
+        registry = load(switches.registry, own=switches.registry_is_inherited)
+        check_allowed(registry, switches)
         environment = read_environment(
-            _packages(registry), assume=switches.assume, device=switches.device
+            _packages(registry),
+            assume=switches.assume,
+            device=switches.device,
+            providers=providers_of(registry, self._executed),
         )
         return make_plan(registry, environment, switches)
 
@@ -130,6 +89,7 @@ class Process:
         disable: Iterable[str],
         strict: bool | None,
         registry: Path | None,
+        allow: Iterable[str] = (),
         decided_here: bool = True,
     ) -> Report:
         with self._lock:
@@ -139,11 +99,16 @@ class Process:
             disable=disable,
             strict=strict,
             registry=registry,
+            allow=allow,
             said_by="apply()",
         )
         plan = self.plan(narrowed)
         _refuse_unknown(plan.registry, only, disable)
-        for complaint in (*base.complaints, *base.unknown(_ids(plan.registry))):
+        complaints = [*base.complaints, *base.unknown(_ids(plan.registry))]
+        changeable = problem_of(registry) if registry is not None else None
+        if changeable:
+            complaints.append(f"processes started from here refuse it: {changeable}")
+        for complaint in complaints:
             warnings.warn(complaint, stacklevel=3)
         import_patches(plan)
         with self._lock:
@@ -169,45 +134,99 @@ class Process:
 
     def _reach(self, plan: Plan, *, reverting: bool = False) -> None:
         self._plan = plan
+        # Withdrawn first and installed last: the lists of finders must nest.
+        # Whatever one of these raises, the others are done.
+        with ExitStack() as then:
+            then.callback(self._plugins.follow, plan)
+            then.callback(self._tell, plan, reverting)
+            then.callback(self._engine.reach, plan)
+            self._plugins.withdraw()
+        revised = self._revised(plan)
+        if revised is not plan:
+            self._reach(revised, reverting=reverting)
+
+    def _tell(self, plan: Plan, reverting: bool) -> None:
+        """Tell children, and whoever asks, what is in force."""
+        idle = self._engine.is_idle and not _is_left_to_plugins(plan)
+        # That nothing is applied may be a choice, which children must know;
+        # after a revert the environment is as it was.
+        reverting |= any(planned.state is State.REVERTED for planned in plan.gaps)
         try:
-            self._engine.reach(plan)
+            if idle and (reverting or plan.switches == self._base):
+                self._exports.clear()
+            else:
+                self._exports.say(self._base, plan.switches)
         finally:
-            if self._engine.is_idle:
+            if idle:
                 self._responder.stop()
             else:
                 self._follow_forks()
                 self._responder.start()
-            # That nothing is applied may be a choice, which children must know;
-            # after a revert the environment is as it was.
-            reverting |= any(planned.state is State.REVERTED for planned in plan.gaps)
-            if self._engine.is_idle and (reverting or plan.switches == self._base):
-                self._exports.clear()
-            else:
-                self._exports.say(self._base, plan.switches)
+
+    def _revised(self, plan: Plan) -> Plan:
+        """`plan` as what plugins do now makes it; itself where nothing changed."""
+        providers = providers_of(plan.registry, self._executed)
+        if providers == plan.environment.providers:
+            return plan
+        environment = replace(plan.environment, providers=providers)
+        return make_plan(plan.registry, environment, plan.switches)
+
+    def _plugin_executed(self, module: str) -> None:
+        """A class is there that tells what a plugin does better than its source."""
+        self._executed.add(module)
+        try:
+            if self._plan is not None:
+                # Before the lock is taken: this thread holds an import lock.
+                import_patches(self._revised(self._plan))
+            with self._lock:
+                if self._plan is None:
+                    return
+                revised = self._revised(self._plan)
+                if revised is self._plan:
+                    self._plugins.follow(revised)
+                else:
+                    self._reach(revised)
+        except Exception:
+            # An import must not fail because of us, nor hide that.
+            log.exception("could not revise the plan after %s was imported", module)
 
     def revert(self, gaps: tuple[str, ...]) -> Report:
         with self._lock:
             self._decided_here = True
-            if self._plan is not None:
-                plan = self._plan
-                _refuse_unknown(plan.registry, gaps, ())
-                held = {p.gap.id for p in plan.wanted} | _suspended(plan)
-                self._narrow(plan, held & set(gaps or held), REVERT)
-            elif gaps:
-                _refuse_unknown(self._idle_plan().registry, gaps, ())
-        return self.status()
-
-    def switch_off(self, gaps: tuple[str, ...]) -> Callable[[], None]:
-        """Take `gaps` out of force; the result puts those back that were."""
-        with self._lock:
             plan = self._plan or self._idle_plan()
             _refuse_unknown(plan.registry, gaps, ())
             if self._plan is None:
-                return lambda: None
-            held = {p.gap.id for p in plan.wanted} | _suspended(plan)
-            leaving = held & set(gaps) if gaps else held
-            self._suspensions.update(leaving)
-            self._narrow(plan, leaving, _SUSPENDED)
+                plan = self._adopted(plan)
+            if self._plan is not None:
+                held = _held(plan)
+                self._narrow(plan, held & set(gaps or held), REVERT)
+        return self.status()
+
+    def _adopted(self, plan: Plan) -> Plan:
+        """Take over, of `plan`, what another copy of the toolkit has applied here."""
+        states = {p.gap.id: self._engine.standing(p).state for p in plan.wanted}
+        others = {gap for gap, state in states.items() if state is not State.PENDING}
+        if not others:
+            return plan
+        only = plan.switches.narrowed(only=others, said_by="another copy")
+        taken = make_plan(plan.registry, plan.environment, only)
+        self._reach(taken)
+        return taken
+
+    def _given_up(self) -> None:
+        """Another copy of the toolkit has taken back all that was applied here."""
+        # Who holds the lock is reaching a plan, and tells when that is done.
+        if self._lock.acquire(blocking=False):
+            try:
+                self._plugins.withdraw()
+                if self._plan is not None:
+                    self._tell(self._plan, reverting=True)
+            finally:
+                self._lock.release()
+
+    def switch_off(self, gaps: tuple[str, ...]) -> Callable[[], None]:
+        """Take `gaps` out of force; the result puts those back that were."""
+        leaving: set[str] = set()
 
         def back() -> None:
             with self._lock:
@@ -218,6 +237,38 @@ class Process:
                 over = {gap for gap in leaving if not self._suspensions[gap]}
                 switches = current.switches.widened(over & _suspended(current))
                 self._reach(make_plan(current.registry, current.environment, switches))
+
+        with self._lock:
+            plan = self._plan or self._idle_plan()
+            _refuse_unknown(plan.registry, gaps, ())
+            if self._plan is None:
+                return lambda: None
+            held = _held(plan)
+            leaving |= held & set(gaps) if gaps else held
+            self._suspensions.update(leaving)
+            try:
+                self._narrow(plan, leaving, _SUSPENDED)
+            except BaseException:
+                # The block is not entered, so nobody will leave it.
+                back()
+                raise
+        return back
+
+    def remember(self) -> Callable[[], None]:
+        """Where this process stands; the result goes back there."""
+        with self._lock:
+            plan, base, decided = self._plan, self._base, self._decided_here
+
+        def back() -> None:
+            with self._lock:
+                if plan is not None:
+                    self._base = base
+                    self._reach(plan)
+                elif self._plan is not None:
+                    self._narrow(self._plan, _held(self._plan), REVERT)
+                    self._engine.rest()
+                    self._plan, self._base = None, base
+                self._decided_here = decided
 
         return back
 
@@ -232,19 +283,47 @@ class Process:
     def _idle_plan(self) -> Plan:
         return self.plan(read_switches(self._exports.as_found()))
 
+    @property
+    def wants_some(self) -> bool:
+        """Whether a gap is in force here, or waits for its modules."""
+        return self._plan is not None and bool(self._plan.wanted)
+
     def status(self) -> Report:
         """Where everything stands now, read from the live bindings."""
         return self.report_on(self._plan or self._idle_plan())
+
+    def verify(self) -> Verification:
+        """What is loaded of upstream, compared with its files."""
+        # Asked for seldom, and no part of what every process imports.
+        from .verify.running import verify_process
+
+        with self._lock:
+            plan = self._plan or self._idle_plan()
+            return verify_process(plan.registry, self.report_on(plan))
 
     def report_on(self, plan: Plan) -> Report:
         """Where the gaps of `plan` stand in this process."""
         return make_report(
             plan,
-            [self._engine.standing(planned) for planned in plan.gaps],
+            self._standings(plan),
             process={"pid": os.getpid(), "role": own_role()},
             rebound=self._engine.rebound,
             stale=self._engine.stale(),
         )
+
+    def _standings(self, plan: Plan) -> list[Standing]:
+        now = self._revised(plan) if plan is self._plan else plan
+        standings = []
+        for planned in plan.gaps:
+            standing = self._engine.standing(planned)
+            if planned.left_to_a_plugin and now[planned.gap.id].wanted:
+                reason = (
+                    "what runs here came past our import hook and is not what the "
+                    f"plugin promised ({planned.reason}); call apply() again"
+                )
+                standing = replace(standing, state=State.LOST, reason=reason)
+            standings.append(standing)
+        return standings
 
     def _follow_forks(self) -> None:
         if self._follows_forks:
@@ -260,6 +339,16 @@ class Process:
         self._lock = threading.RLock()
         self._engine.after_fork_in_child()
         self._responder.restart_in_child()
+
+
+def _held(plan: Plan) -> set[str]:
+    """The gaps that are on: in force or waiting, left to a plugin, or suspended."""
+    on = (p.gap.id for p in plan.gaps if p.wanted or p.left_to_a_plugin)
+    return {*on, *_suspended(plan)}
+
+
+def _is_left_to_plugins(plan: Plan) -> bool:
+    return any(planned.left_to_a_plugin for planned in plan.gaps)
 
 
 def _suspended(plan: Plan) -> set[str]:

@@ -27,6 +27,8 @@ class PatchReport:
     replacement: str
     state: State
     reason: str
+    companion: str | None = None
+    """The companion that brings it; None for a patch of the gap's own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,6 +133,7 @@ def _gap(gap: GapReport) -> dict[str, Any]:
                 "replacement": patch.replacement,
                 "state": patch.state.value,
                 "reason": patch.reason,
+                "companion": patch.companion,
             }
             for patch in gap.patches
         ],
@@ -142,7 +145,7 @@ def gap_report(standing: Standing) -> GapReport:
     gap = standing.planned.gap
     known = {one.patch.position: one for one in standing.patches}
     patches = []
-    for planned in standing.planned.patches:
+    for planned in standing.planned.all_patches:
         one = known.get(planned.position)
         closed = planned.gate == "closed"
         if one is not None:
@@ -151,10 +154,10 @@ def gap_report(standing: Standing) -> GapReport:
             state = State.VERSION_SKIPPED if closed else standing.state
             reason = planned.reason if closed else standing.reason
         target = (one and one.target) or " or ".join(planned.patch.candidates)
+        patch = planned.patch
+        brings = planned.companion.id if planned.companion else None
         patches.append(
-            PatchReport(
-                target, planned.patch.kind, planned.patch.replacement, state, reason
-            )
+            PatchReport(target, patch.kind, patch.replacement, state, reason, brings)
         )
     return GapReport(
         gap.id,

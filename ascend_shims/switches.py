@@ -24,11 +24,13 @@ Mode = Literal["auto", "on", "off"]
 Prefer = Literal["plugin", "shims"]
 
 _PREFIX = "ASCEND_SHIMS"
+_REGISTRY = "ASCEND_SHIMS_REGISTRY"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 
 NAMES = {
     "ASCEND_SHIMS": "auto (default), on: also gaps that are off by default, off: none",
+    "ASCEND_SHIMS_ALLOW": "packages that another registry may take patches from",
     "ASCEND_SHIMS_ASSUME": "versions to assume, vllm=0.28.0,torch_npu=2.13.0",
     "ASCEND_SHIMS_DEVICE": "auto (default), npu, sim or none",
     "ASCEND_SHIMS_DISABLE": "gaps to leave off, separated by commas",
@@ -44,10 +46,14 @@ _ELSEWHERE = (
     "ASCEND_SHIMS_CACHE",
     "ASCEND_SHIMS_ALLOW_HOSTS",
     "ASCEND_SHIMS_TORCH_INDEX",
+    "ASCEND_SHIMS_SIM_",
+    "ASCEND_SHIMS_SUPER_KERNEL",
+    "ASCEND_SHIMS_RANKS",
     "ASCEND_SHIMS_SOAK",
 )
 """Beginnings of variables that do not steer a plan: the guard, the
-sources of upstream text, the set-up and the tests read these themselves."""
+sources of upstream text, the rig, the gap npu-graph, the comparison of ranks, the
+set-up and the tests read these themselves."""
 
 
 class SwitchError(ConfigurationError):
@@ -72,6 +78,8 @@ class Switches:
     disable: frozenset[str] = frozenset()
     strict: bool = False
     registry: Path | None = None
+    allow: frozenset[str] = frozenset()
+    """Packages that a registry may take its patches from, besides ours."""
     device: DeviceRequest = "auto"
     prefer: Prefer = "plugin"
     assume: Mapping[str, str] = field(default_factory=dict)
@@ -91,6 +99,11 @@ class Switches:
         if self.mode == "on":
             return Choice(True, self.said_by["mode"])
         return Choice(None, "default")
+
+    @property
+    def registry_is_inherited(self) -> bool:
+        """Whether a variable names the registry, and not the program itself."""
+        return self.said_by.get("registry") == _REGISTRY
 
     def unknown(self, gaps: Iterable[str]) -> tuple[str, ...]:
         """A complaint for each gap that is named and is not one of `gaps`."""
@@ -112,6 +125,7 @@ class Switches:
         disable: Iterable[str] = (),
         strict: bool | None = None,
         registry: Path | None = None,
+        allow: Iterable[str] = (),
         said_by: str,
     ) -> Switches:
         """These switches with further ones on top. What is off stays off."""
@@ -119,6 +133,8 @@ class Switches:
         wanted = None if only is None else frozenset(only)
         who = dict(self.said_by)
         who.update(dict.fromkeys(off - self.disable, said_by))
+        if registry is not None:
+            who["registry"] = said_by
         if wanted is not None:
             who["only"] = said_by
         if wanted is not None and self.only is not None:
@@ -129,6 +145,7 @@ class Switches:
             disable=self.disable | off,
             strict=self.strict if strict is None else strict,
             registry=registry or self.registry,
+            allow=self.allow | frozenset(allow),
             said_by=who,
         )
 
@@ -143,6 +160,7 @@ class Switches:
             "ASCEND_SHIMS_DISABLE": ",".join(sorted(self.disable)),
             "ASCEND_SHIMS_STRICT": "1" if self.strict else "",
             "ASCEND_SHIMS_REGISTRY": str(self.registry or ""),
+            "ASCEND_SHIMS_ALLOW": ",".join(sorted(self.allow)),
             "ASCEND_SHIMS_DEVICE": "" if self.device == "auto" else self.device,
             "ASCEND_SHIMS_PREFER": "" if self.prefer == "plugin" else self.prefer,
             "ASCEND_SHIMS_ASSUME": ",".join(
@@ -171,7 +189,6 @@ class _Reader:
 
     def __init__(self, environ: Mapping[str, str]) -> None:
         self._environ = environ
-        self.said_by: dict[str, str] = {}
         self.complaints: list[str] = []
 
     def text(self, name: str) -> str:
@@ -244,7 +261,9 @@ def read_switches(environ: Mapping[str, str]) -> Switches:
         "only": "ASCEND_SHIMS_ONLY",
         **dict.fromkeys(disable, "ASCEND_SHIMS_DISABLE"),
     }
-    registry = reader.text("ASCEND_SHIMS_REGISTRY")
+    registry = reader.text(_REGISTRY)
+    if registry:
+        said_by["registry"] = _REGISTRY
     return Switches(
         mode=mode,  # type: ignore[arg-type]
         only=only,
@@ -252,6 +271,7 @@ def read_switches(environ: Mapping[str, str]) -> Switches:
         strict=reader.truth("ASCEND_SHIMS_STRICT", "off", ()) == "on",
         # From here on a change of directory does not matter.
         registry=Path(registry).absolute() if registry else None,
+        allow=_list(reader.text("ASCEND_SHIMS_ALLOW")),
         device=reader.word("ASCEND_SHIMS_DEVICE", get_args(DeviceRequest)),  # type: ignore[arg-type]
         prefer=reader.word("ASCEND_SHIMS_PREFER", get_args(Prefer)),  # type: ignore[arg-type]
         assume=_versions(reader),

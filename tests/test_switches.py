@@ -49,17 +49,21 @@ def test_a_value_that_means_nothing_is_told_and_the_default_holds(
     switches = read_switches({name: value})
     assert (switches.mode, switches.strict) == ("auto", False)
     assert len(switches.complaints) == 1
-    said = switches.complaints[0]
-    assert said.startswith(f"{name}={value} is not understood")
-    assert "the default holds" in said
-    assert "did you mean 'off'" in said or value != "offf"
+    meant = {"offf": "off", "-1": "1"}.get(value)
+    near = f"; did you mean {meant!r}?" if meant else ""
+    words = "1, true, yes, on, 0, false, no, off"
+    words += ", auto" if name == "ASCEND_SHIMS" else ""
+    assert switches.complaints[0] == (
+        f"{name}={value} is not understood{near} (one of {words}); the default holds"
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "value", "near"),
     [
         ("ASCEND_SHIMS_DEVICE", "npus", "npu"),
-        ("ASCEND_SHIMS_DEVICE", "simulated", None),
+        ("ASCEND_SHIMS_DEVICE", "simulated", "sim"),
+        ("ASCEND_SHIMS_DEVICE", "cuda:0", None),
         ("ASCEND_SHIMS_PREFER", "shim", "shims"),
     ],
 )
@@ -69,7 +73,15 @@ def test_a_word_that_does_not_exist_is_told_with_the_nearest(
     switches = read_switches({name: value})
     assert (switches.device, switches.prefer) == ("auto", "plugin")
     assert len(switches.complaints) == 1
-    assert (f"did you mean '{near}'?" in switches.complaints[0]) == bool(near)
+    words = {
+        "ASCEND_SHIMS_DEVICE": "auto, npu, sim, none",
+        "ASCEND_SHIMS_PREFER": "plugin, shims",
+    }
+    asked = f"; did you mean '{near}'?" if near else ""
+    assert switches.complaints[0] == (
+        f"{name}={value} is not understood{asked} (one of {words[name]}); "
+        "the default holds"
+    )
 
 
 @pytest.mark.parametrize(
@@ -130,7 +142,7 @@ def test_versions_to_assume() -> None:
     switches = read_switches(
         {
             "ASCEND_SHIMS_ASSUME": "vllm=0.28.0, torch_npu==2.13.0 ,"
-            "vllm_ascend = 0.19.1rc2"
+            "vllm_ascend = 0.19.1rc2, a b=1"
         }
     )
     assert switches.assume == {
@@ -138,7 +150,7 @@ def test_versions_to_assume() -> None:
         "torch_npu": "2.13.0",
         "vllm_ascend": "0.19.1rc2",
     }
-    assert switches.complaints == ()
+    assert len(switches.complaints) == 1
 
 
 @pytest.mark.parametrize(
@@ -189,6 +201,67 @@ def test_strict_from_the_call_wins(env: str | None, api: bool | None) -> None:
     assert asked.strict is (api if api is not None else env == "1")
 
 
+SAID: list[tuple[Switches, dict[str, str]]] = [
+    (Switches(), {}),
+    (Switches(mode="off"), {"ASCEND_SHIMS": "off"}),
+    (Switches(mode="on", only=frozenset()), {"ASCEND_SHIMS": "off"}),
+    (
+        Switches(only=frozenset({"kv-cache", "cos-sin"})),
+        {"ASCEND_SHIMS_ONLY": "cos-sin,kv-cache"},
+    ),
+    (
+        Switches(disable=frozenset({"kv-cache", "cos-sin"}), strict=True),
+        {"ASCEND_SHIMS_DISABLE": "cos-sin,kv-cache", "ASCEND_SHIMS_STRICT": "1"},
+    ),
+    (
+        Switches(device="sim", prefer="shims", registry=Path("/a/b.yaml")),
+        {
+            "ASCEND_SHIMS_DEVICE": "sim",
+            "ASCEND_SHIMS_PREFER": "shims",
+            "ASCEND_SHIMS_REGISTRY": "/a/b.yaml",
+        },
+    ),
+    (
+        Switches(allow=frozenset({"their_patches", "my.patches"})),
+        {"ASCEND_SHIMS_ALLOW": "my.patches,their_patches"},
+    ),
+    (
+        Switches(assume={"vllm": "0.28.0", "torch_npu": "2.13.0"}),
+        {"ASCEND_SHIMS_ASSUME": "vllm=0.28.0,torch_npu=2.13.0"},
+    ),
+]
+
+
+@pytest.mark.parametrize(("switches", "variables"), SAID)
+def test_a_value_in_variables(switches: Switches, variables: dict[str, str]) -> None:
+    assert switches.as_environment() == variables
+
+
+def test_a_registry_from_the_call_wins() -> None:
+    base = read_switches({"ASCEND_SHIMS_REGISTRY": "/a/b.yaml"})
+    assert base.narrowed(said_by="apply()").registry == Path("/a/b.yaml")
+    other = base.narrowed(registry=Path("/c.yaml"), said_by="apply()")
+    assert other.registry == Path("/c.yaml")
+    assert (base.registry_is_inherited, other.registry_is_inherited) == (True, False)
+    assert base.narrowed(said_by="apply()").registry_is_inherited
+    assert not Switches().registry_is_inherited
+
+
+def test_what_is_allowed_adds_up() -> None:
+    base = read_switches({"ASCEND_SHIMS_ALLOW": " a.b , c,"})
+    assert base.allow == frozenset({"a.b", "c"})
+    assert base.complaints == ()
+    more = base.narrowed(allow=["d", "c"], said_by="apply()")
+    assert more.allow == frozenset({"a.b", "c", "d"})
+    assert read_switches({}).allow == frozenset()
+
+
+def test_more_is_put_on_top_and_taken_off_again() -> None:
+    more = Switches().narrowed(disable=["cos-sin", "kv-cache"], said_by="revert()")
+    assert more.widened(["cos-sin", "never"]).disable == frozenset({"kv-cache"})
+    assert more.widened([]) == more
+
+
 gaps = st.sampled_from(GAPS)
 words = st.fixed_dictionaries(
     {},
@@ -198,6 +271,7 @@ words = st.fixed_dictionaries(
         "ASCEND_SHIMS_ONLY": st.lists(gaps, max_size=3).map(",".join),
         "ASCEND_SHIMS_STRICT": st.sampled_from(["", "1", "0", "yes", "maybe"]),
         "ASCEND_SHIMS_REGISTRY": st.sampled_from(["", "/a/b.yaml", " rel.yaml "]),
+        "ASCEND_SHIMS_ALLOW": st.sampled_from(["", "a", " b.c , a,"]),
         "ASCEND_SHIMS_DEVICE": st.sampled_from(["", "auto", "npu", "sim", "none", "x"]),
         "ASCEND_SHIMS_PREFER": st.sampled_from(["", "plugin", "shims", "x"]),
         "ASCEND_SHIMS_ASSUME": st.sampled_from(

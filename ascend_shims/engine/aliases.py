@@ -128,13 +128,15 @@ def find(
         values = namespace(owner)
         # A few passes at C speed decide for most namespaces that there is nothing.
         held = list(values.values())
-        kinds = set(map(type, held))
-        if MethodType in kinds or not wanted.keys().isdisjoint(map(id, held)):
+        types = list(map(type, held))
+        # By their ids: a class may have a metaclass that hashes or compares.
+        kinds = dict(zip(map(id, types), types, strict=True))
+        if id(MethodType) in kinds or not wanted.keys().isdisjoint(map(id, held)):
             holders = _holders(list(values.items()), owner, wanted)
             found.extend(one for one in holders if _root(owner) not in skip)
-        metaclasses = [kind for kind in kinds if issubclass(kind, type)]
+        metaclasses = {key for key, kind in kinds.items() if issubclass(kind, type)}
         if metaclasses:
-            classes.extend(value for value in held if type(value) in metaclasses)
+            classes.extend(value for value in held if id(type(value)) in metaclasses)
 
     for module in _modules(skip):
         visit(module)

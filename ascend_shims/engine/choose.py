@@ -92,6 +92,14 @@ def _loaded(target: str, patch: Patch) -> Slot | str:
     return f"{target} does not exist"
 
 
+def is_finished(module_name: str, executed: frozenset[str]) -> bool:
+    """Whether a module has been imported to its end."""
+    module = sys.modules.get(module_name)
+    return is_module(module) and (
+        module_name in executed or not is_initialising(module)
+    )
+
+
 def choose(patch: Patch, executed: frozenset[str]) -> Slot | Waiting | Missing:
     """The slot to patch, the module to wait for, or why there is neither.
 
@@ -99,6 +107,9 @@ def choose(patch: Patch, executed: frozenset[str]) -> Slot | Waiting | Missing:
     system does not say so yet. Candidates are taken in order; one that lies in
     an unloaded module is passed over where its source does not bind the name.
     """
+    first = patch.waits_for
+    if first is not None and not is_finished(first, executed):
+        return Waiting(patch.candidates[0], f"{first} is not imported yet")
     reasons = []
     for target in patch.candidates:
         module_name, qualname = split(target)

@@ -13,21 +13,21 @@ import lock and may come here for ours.
 from __future__ import annotations
 
 import logging
+import sys
 import threading
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..plan import Plan, PlannedGap, PlannedPatch
 from ..states import State
 from .choose import Missing, choose, exists
-from .contract import BrokenContractError
 from .faults import Fault, fault_of
 from .hooks import Hooks
 from .layers import Layer, SlotState
 from .reliances import check_reliances
 from .replacements import replacement_of
-from .slot import Slot, split
+from .runs import Run, ask_back, modules, of_another_copy, raise_faults, staying
+from .slot import Slot, is_initialising
 from .standing import (
     PatchStanding,
     Standing,
@@ -39,35 +39,26 @@ from .standing import (
     not_there,
 )
 from .table import RestoreError, Table, spec_of
-from .wrappers import Mark, mark_of, peel
+from .wrappers import Mark, foreign_mark
 
 __all__ = ["Engine"]
 
 log = logging.getLogger("ascend_shims")
 
 
-@dataclass
-class _Run:
-    """What is known of one wanted gap in the course of reaching a plan."""
-
-    planned: PlannedGap
-    fault: Fault | None = None
-    landing: dict[str, Slot] = field(default_factory=dict)
-    """By target: the slot that the patch went to, often the target's own."""
-    adopted: dict[str, Mark] = field(default_factory=dict)
-    """Targets that another copy of the toolkit has patched for the same gap."""
-
-
 class Engine:
     """One process's patches."""
 
-    def __init__(self, toolkit: str) -> None:
+    def __init__(self, toolkit: str, given_up: Callable[[], object] = list) -> None:
         self._toolkit = toolkit
+        self._given_up = given_up
         self._lock = threading.RLock()
         self._table = Table()
         self._hooks = Hooks(self._module_executed)
         self._plan: Plan | None = None
-        self._runs: dict[str, _Run] = {}
+        self._runs: dict[str, Run] = {}
+        self._leaving: list[Run] = []
+        """Gaps that are to be taken back, and are not yet."""
         self._stuck: list[str] = []
 
     # Reaching a plan
@@ -79,29 +70,83 @@ class Engine:
         `RestoreError`, after doing all the rest, where something could not be
         taken back.
         """
-        with self._lock:
-            staying = _staying(self._runs, self._plan, plan)
-            leaving = [r for gap, r in self._runs.items() if gap not in staying]
-            self._plan = plan
-            self._runs = {
-                planned.gap.id: staying.get(planned.gap.id) or _Run(planned)
-                for planned in plan.wanted
-            }
-            for run, planned in zip(self._runs.values(), plan.wanted, strict=True):
-                run.planned, run.fault = planned, None
-            self._table.upstreams = plan.registry.upstreams
-            self._table.references.skip = (
-                "ascend_shims",
-                plan.registry.package.partition(".")[0],
-            )
-            self._hooks.watch(_modules(plan))
-            for run in reversed(leaving):
-                self._table.remove(run.planned.gap.id)
-            errors = self._settle()
-        errors += _ask_back(leaving)
-        self._lay(plan, frozenset())
+        leaving: list[Run] = []
+        try:
+            with self._lock:
+                self._take_up(plan)
+                errors = self._begin(plan, leaving)
+            errors += ask_back(leaving)
+            self._lay(plan, frozenset())
+        except BaseException as error:
+            self._mend(plan, error, leaving=leaving)
+            raise
         if errors:
             raise RestoreError("; ".join(errors))
+
+    def _take_up(self, plan: Plan) -> None:
+        """Make `plan` what is to be reached. Touches nothing."""
+        kept = staying(self._runs, self._plan, plan)
+        self._leaving += [run for gap, run in self._runs.items() if gap not in kept]
+        self._plan = plan
+        self._runs = {
+            planned.gap.id: kept.get(planned.gap.id) or Run(planned)
+            for planned in plan.wanted
+        }
+        for run, planned in zip(self._runs.values(), plan.wanted, strict=True):
+            run.planned, run.fault = planned, None
+        self._table.upstreams = plan.registry.upstreams
+        root = plan.registry.package.partition(".")[0]
+        self._table.references.skip = ("ascend_shims", root)
+
+    def _begin(self, plan: Plan, left: list[Run]) -> list[str]:
+        """Watch for what `plan` waits for, and take back what it does not want.
+
+        Adds the gaps that have left to `left`; returns what still holds something of
+        theirs.
+        """
+        self._hooks.watch(modules(plan))
+        while self._leaving:
+            self._table.remove(self._leaving[-1].planned.gap.id)
+            left.append(self._leaving.pop())
+        return self._settle()
+
+    def _mend(
+        self,
+        plan: Plan,
+        error: BaseException,
+        *,
+        leaving: list[Run] | None = None,
+        executed: frozenset[str] = frozenset(),
+    ) -> None:
+        """Go to the end of what `error` came into the middle of.
+
+        A gap that is not in place as a whole then has failed; nothing of it stays.
+        """
+        with self._lock:
+            if self._plan is not plan and leaving is not None:
+                self._take_up(plan)
+            left: list[Run] = [] if leaving is None else leaving
+            self._begin(self._plan or plan, left)
+            for run in self._runs.values():
+                if run.fault is None and self._is_torn(run, executed):
+                    run.fault = fault_of(error)
+                if run.fault is not None:
+                    self._table.remove(run.planned.gap.id)
+            self._settle()
+        ask_back(left)
+
+    def _is_torn(self, run: Run, executed: frozenset[str]) -> bool:
+        """Whether a patch could be in force and is not, or whether that is unknown."""
+        try:
+            return any(
+                isinstance(chosen := choose(one.patch, executed), Slot)
+                and chosen.target not in run.adopted
+                and (one.gate == "open" or exists(chosen))
+                and self._state_for(run, chosen) is None
+                for one in run.planned.passing
+            )
+        except Exception:  # noqa: BLE001 - what came before says more
+            return True
 
     def _settle(self) -> list[str]:
         """Finish the changes made. Returns what still holds something of ours."""
@@ -133,7 +178,7 @@ class Engine:
             self._settle()
 
     def _prepared(
-        self, run: _Run, plan: Plan, executed: frozenset[str]
+        self, run: Run, plan: Plan, executed: frozenset[str]
     ) -> tuple[list[tuple[Slot, Layer]], Fault | None]:
         """The layers of a gap whose slots exist now, or why it cannot be applied."""
         pairs: list[tuple[Slot, Layer]] = []
@@ -141,17 +186,18 @@ class Engine:
         try:
             for planned in run.planned.passing:
                 chosen = choose(planned.patch, executed)
+                own = planned.companion is None
                 if isinstance(chosen, Missing):
                     if planned.gate == "open":
                         return [], Fault(State.MISSING_TARGET, chosen.reason)
-                    missing.append(chosen.reason)
+                    missing += [chosen.reason] * own
                 elif isinstance(chosen, Slot):
                     if planned.gate == "by-contract" and not exists(chosen):
-                        missing.append(f"{chosen.target} does not exist")
+                        missing += [f"{chosen.target} does not exist"] * own
                         continue
                     layer = self._layer(run.planned, planned, plan)
                     pairs.append((chosen, layer))
-            if missing and len(missing) == len(run.planned.passing):
+            if missing and len(missing) == run.planned.count_own:
                 return [], Fault(State.MISSING_TARGET, "; ".join(missing))
             check_reliances(run.planned, executed)
         except (Exception, SystemExit) as error:  # noqa: BLE001 - kept and reported
@@ -159,7 +205,7 @@ class Engine:
         return pairs, None
 
     def _layer(self, gap: PlannedGap, planned: PlannedPatch, plan: Plan) -> Layer:
-        replacement, said = replacement_of(plan, gap, planned.patch)
+        replacement, said = replacement_of(plan, gap, planned)
         return Layer(
             gap=gap.gap.id,
             order=(gap.position, planned.position),
@@ -173,7 +219,7 @@ class Engine:
         return Mark(gap, target, self._toolkit, self.give_up, wears)
 
     def _lay_gap(
-        self, run: _Run, pairs: list[tuple[Slot, Layer]], fault: Fault | None
+        self, run: Run, pairs: list[tuple[Slot, Layer]], fault: Fault | None
     ) -> None:
         gap = run.planned.gap.id
         if self._runs.get(gap) is not run:
@@ -194,7 +240,7 @@ class Engine:
             run.fault = Fault(State.FAILED, reason)
 
     def _additions(
-        self, run: _Run, pairs: list[tuple[Slot, Layer]]
+        self, run: Run, pairs: list[tuple[Slot, Layer]]
     ) -> Iterator[tuple[Slot, Layer]]:
         """The layers that are not in force yet, in whatever form."""
         gap = run.planned.gap.id
@@ -202,7 +248,7 @@ class Engine:
             if self._state_for(run, chosen) is not None:
                 continue
             slot = chosen if layer.is_binding else self._table.home(chosen)
-            mark = self._foreign_mark(slot, gap)
+            mark = foreign_mark(slot.read(), gap, self.give_up)
             if mark is not None:
                 run.adopted[chosen.target] = mark
                 continue
@@ -233,7 +279,7 @@ class Engine:
             self._settle()
         return unreadable
 
-    def _state_for(self, run: _Run, chosen: Slot) -> SlotState | None:
+    def _state_for(self, run: Run, chosen: Slot) -> SlotState | None:
         """What we know of the slot that the patch on `chosen` went to.
 
         That is another slot where `chosen` only refers to its value; a reload may
@@ -250,23 +296,20 @@ class Engine:
             return state
         return self._table.state_at(chosen, gap)
 
-    def _foreign_mark(self, slot: Slot, gap: str) -> Mark | None:
-        """The mark of another copy of this toolkit that has patched `slot`."""
-        value, seen = slot.read(), set[int]()
-        while id(value) not in seen:
-            seen.add(id(value))
-            mark = mark_of(value)
-            if mark is not None and mark.gap == gap and mark.revert != self.give_up:
-                return mark
-            value = getattr(peel(value), "__wrapped__", value)
-        return None
-
     def give_up(self, gap: str) -> None:
         """Take back one gap because another copy of the toolkit asks for it."""
         with self._lock:
             self._runs.pop(gap, None)
-            self._table.remove(gap)
-            errors = self._settle()
+            try:
+                self._table.remove(gap)
+                errors = self._settle()
+            except BaseException:
+                self._table.remove(gap)
+                self._settle()
+                raise
+        if self.is_idle:
+            self._hooks.watch(frozenset())
+            self._given_up()
         if errors:
             raise RestoreError("; ".join(errors))
 
@@ -276,23 +319,23 @@ class Engine:
         # Another thread may reach for another plan meanwhile. For it the module is
         # still being imported, so what that plan wants here is up to us, too.
         while (plan := self._plan) is not None:
+            executed = frozenset({module})
             try:
-                self._lay(plan, frozenset({module}))
-            except Exception:
+                self._lay(plan, executed)
+            except Exception as error:
+                self._mend(plan, error, executed=executed)
                 # An import must not fail because of us, nor hide that.
                 log.exception("could not patch %s after its import", module)
+            except BaseException as error:
+                # The import fails. A module that was being imported is gone then, and
+                # what waits for it goes on waiting; one that was reloaded stays.
+                gone = is_initialising(sys.modules[module])
+                self._mend(plan, error, executed=frozenset() if gone else executed)
+                raise
             if self._plan is plan:
                 break
         if plan is not None and plan.switches.strict:
-            self._raise_faults(module)
-
-    def _raise_faults(self, module: str) -> None:
-        for run in self._runs.values():
-            if run.fault is not None and module in _modules_of(run.planned):
-                raise BrokenContractError(
-                    f"{run.planned.gap.id}: {run.fault.state}: {run.fault.reason} "
-                    "(ASCEND_SHIMS_STRICT is set)"
-                )
+            raise_faults(self._runs.values(), module)
 
     # Where things stand
 
@@ -300,6 +343,8 @@ class Engine:
         """Where a gap stands, read from the live bindings."""
         with self._lock:
             run = self._runs.get(planned.gap.id)
+            if run is None and self._plan is None:
+                run = of_another_copy(planned, self.give_up)
             if run is None or planned.state is not None:
                 reached = self._plan is not None
                 return at_rest(planned, reached, self._table.aside(planned.gap.id))
@@ -308,7 +353,7 @@ class Engine:
             patches = tuple(self._patch_standing(run, one) for one in planned.passing)
         return combined(planned, patches)
 
-    def _patch_standing(self, run: _Run, planned: PlannedPatch) -> PatchStanding:
+    def _patch_standing(self, run: Run, planned: PlannedPatch) -> PatchStanding:
         chosen = choose(planned.patch, frozenset())
         if not isinstance(chosen, Slot):
             return not_there(planned, chosen)
@@ -316,8 +361,15 @@ class Engine:
             return not_there(planned, Missing(f"{chosen.target} does not exist"))
         mark = run.adopted.get(chosen.target)
         if mark is not None:
-            return adopted(planned, mark, self._foreign_mark(chosen, mark.gap))
+            live = foreign_mark(chosen.read(), mark.gap, self.give_up)
+            return adopted(planned, mark, live)
         return in_place(planned, chosen, self._state_for(run, chosen))
+
+    def rest(self) -> None:
+        """Be as before the first plan, where nothing is applied."""
+        with self._lock:
+            if self.is_idle:
+                self._plan = None
 
     @property
     def is_idle(self) -> bool:
@@ -346,49 +398,3 @@ class Engine:
     def after_fork_in_child(self) -> None:
         # The thread that held the lock does not exist here; nobody else does.
         self._lock = threading.RLock()
-
-
-def _staying(runs: dict[str, _Run], before: Plan | None, plan: Plan) -> dict[str, _Run]:
-    """The gaps that `plan` wants in the very form in which they are applied."""
-    if before is None or before.registry.package != plan.registry.package:
-        return {}
-    return {
-        planned.gap.id: run
-        for planned in plan.wanted
-        if (run := runs.get(planned.gap.id)) is not None
-        and _form(run.planned) == _form(planned)
-    }
-
-
-def _form(planned: PlannedGap) -> tuple[object, ...]:
-    gates = tuple((p.position, p.gate) for p in planned.passing)
-    return planned.gap, planned.position, gates
-
-
-def _ask_back(leaving: Iterable[_Run]) -> list[str]:
-    """Have other copies of the toolkit take back what they had applied for us.
-
-    Returns what they could not. The caller does not hold our lock: theirs may
-    be held by a thread that waits for it.
-    """
-    errors = []
-    for run in leaving:
-        reverts = {mark.revert: mark for mark in run.adopted.values()}
-        for revert, mark in reverts.items():
-            try:
-                revert(mark.gap)
-            except Exception as error:  # noqa: BLE001 - kept and reported
-                errors.append(f"{mark.toolkit}: {error}")
-    return errors
-
-
-def _modules_of(planned: PlannedGap) -> set[str]:
-    return {
-        split(target)[0]
-        for patch in planned.passing
-        for target in patch.patch.candidates
-    }
-
-
-def _modules(plan: Plan) -> frozenset[str]:
-    return frozenset(m for planned in plan.wanted for m in _modules_of(planned))

@@ -34,4 +34,6 @@ def fault_of(error: BaseException) -> Fault:
     for kind, state in _STATE_OF_ERROR:
         if isinstance(error, kind):
             return Fault(state, str(error))
+    if not isinstance(error, (Exception, SystemExit)):
+        return Fault(State.FAILED, f"interrupted ({type(error).__name__})")
     return Fault(State.FAILED, f"{type(error).__name__}: {error}")

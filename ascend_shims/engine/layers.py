@@ -87,8 +87,8 @@ class Layer:
             raise BrokenContractError(f"{self.said} is not callable, {slot.target} is")
         elif self.patch.kind != "replace":
             raise NotWrappableError(
-                f"{slot.target} is a {type(beneath).__name__}, which cannot be called; "
-                "use `kind: replace`"
+                f"{slot.target} is of type {type(beneath).__name__}, which cannot be "
+                "called; use `kind: replace`"
             )
 
     def _check_class(self, slot: Slot, upstream: type) -> None:

@@ -6,6 +6,7 @@ never need it.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from typing import Any, ClassVar
 
@@ -29,6 +30,16 @@ class Proxy(wrapt.FunctionWrapper):  # type: ignore[type-arg]
             # An object without a name of its own travels by value, as it would
             # without us.
             return self.__wrapped__.__reduce_ex__(protocol)
+
+    # A copy is what it would be without us: most of these are their own copies.
+
+    def __copy__(self) -> Any:
+        copied = copy.copy(self.__wrapped__)
+        return self if copied is self.__wrapped__ else copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Any:
+        copied = copy.deepcopy(self.__wrapped__, memo)
+        return self if copied is self.__wrapped__ else copied
 
 
 def proxy_before(beneath: Any, call: Callable[..., Any]) -> Any:

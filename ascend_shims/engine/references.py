@@ -80,14 +80,19 @@ class References:
 
     def settle(self) -> list[Stuck]:
         """Do what is queued. What cannot be done is returned, and tried again."""
-        moves = self.pending()
+        moves, queued = self.pending(), self._moves
         self._moves = []
         owners = [one.slot.owner for one in self._moved.values()]
         stuck = []
-        for alias in find(moves.values(), skip=self.skip, also=owners):
-            slot = Slot(alias.owner, alias.name, str(alias))
-            if alias.move.everywhere or self.has_moved(slot):
-                stuck += self._follow(slot, alias)
+        try:
+            for alias in find(moves.values(), skip=self.skip, also=owners):
+                slot = Slot(alias.owner, alias.name, str(alias))
+                if alias.move.everywhere or self.has_moved(slot):
+                    stuck += self._follow(slot, alias)
+        except BaseException:
+            # Those that moved hold no old value any more, and are not found again.
+            self._moves = queued
+            raise
         return stuck
 
     def _follow(self, slot: Slot, alias: Alias) -> list[Stuck]:

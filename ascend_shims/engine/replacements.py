@@ -3,38 +3,47 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 from types import ModuleType
 from typing import Any
 
-from ..plan import Plan, PlannedGap
-from ..registry.model import Patch
+from ..plan import Plan, PlannedGap, PlannedPatch
 from .choose import choose
 from .contract import BrokenContractError
 from .slot import Slot
+from .versions import version_of
 
 __all__ = ["import_patches", "replacement_of"]
 
 
-def _module(plan: Plan, planned: PlannedGap) -> ModuleType:
-    return importlib.import_module(f"{plan.registry.package}.{planned.gap.module}")
+def _module(plan: Plan, planned: PlannedGap, one: PlannedPatch) -> ModuleType:
+    home = one.companion or planned.gap
+    return importlib.import_module(f"{plan.registry.package}.{home.module}")
 
 
-def replacement_of(plan: Plan, planned: PlannedGap, patch: Patch) -> tuple[Any, str]:
+def replacement_of(
+    plan: Plan, planned: PlannedGap, one: PlannedPatch
+) -> tuple[Any, str]:
     """The replacement of a patch, and how messages name it.
 
+    A companion's is given the gap that it is laid for, and that gap's version.
     Raises `BrokenContractError` where its module lacks it, and whatever importing
     that module raises.
     """
-    module = _module(plan, planned)
-    name = patch.replacement
+    module = _module(plan, planned, one)
+    name = one.patch.replacement
     try:
-        return vars(module)[name], f"{module.__name__}.{name}"
+        replacement = vars(module)[name]
     except KeyError:
         raise BrokenContractError(
             f"{module.__name__} has no {name}, which the registry names as "
-            f"the replacement for {patch.candidates[-1]}"
+            f"the replacement for {one.patch.candidates[-1]}"
         ) from None
+    if one.companion is not None and callable(replacement):
+        version = version_of(planned.gap, plan.registry.package)
+        replacement = functools.partial(replacement, planned.gap.id, version)
+    return replacement, f"{module.__name__}.{name}"
 
 
 def import_patches(plan: Plan) -> None:
@@ -45,7 +54,7 @@ def import_patches(plan: Plan) -> None:
     reported, when the plan is reached.
     """
     for planned in plan.wanted:
-        with contextlib.suppress(Exception, SystemExit):
-            chosen = (choose(one.patch, frozenset()) for one in planned.passing)
-            if any(isinstance(one, Slot) for one in chosen):
-                _module(plan, planned)
+        for one in planned.passing:
+            with contextlib.suppress(Exception, SystemExit):
+                if isinstance(choose(one.patch, frozenset()), Slot):
+                    _module(plan, planned, one)

@@ -24,7 +24,7 @@ from .layers import SlotState
 from .slot import ABSENT, is_class, is_module, namespace
 from .wrappers import mark_of, peel
 
-__all__ = ["stale_references"]
+__all__ = ["holders_of", "stale_references"]
 
 _LINKS = (
     FunctionType,
@@ -74,6 +74,14 @@ def stale_references(
         for target, old in suspects.values()
         for place in set(search.places(old))
     )
+
+
+def holders_of(values: list[Any], skip: tuple[str, ...] = ()) -> list[list[str]]:
+    """For each value, who holds it, in words; `skip` as in `stale_references`."""
+    if not values:
+        return []
+    search = _Search(values, skip)
+    return [sorted(set(search.places(value))) for value in values]
 
 
 def _is_held_elsewhere(state: SlotState, kept: list[Any]) -> bool:
@@ -173,8 +181,11 @@ class _Search:
     def _in_tuple(self, values: tuple[Any, ...]) -> Iterator[str]:
         for holder in self._heap.holders(values):
             if _is_function(holder):
-                if holder.__defaults__ is values and self._is_foreign(holder):
-                    yield f"a default of {_named(holder)}"
+                if self._is_foreign(holder):
+                    # Annotations are a tuple as well until somebody asks for them.
+                    is_default = holder.__defaults__ is values
+                    what = "a default" if is_default else "an annotation"
+                    yield f"{what} of {_named(holder)}"
                 return
         yield from self._within(values, "the tuple")
 

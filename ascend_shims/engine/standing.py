@@ -162,6 +162,8 @@ def _combined(
     for fault in (State.LOST, State.BURIED):
         if fault in states:
             return fault, next(one.reason for one in patches if one.state is fault)
+    # What companions bring comes and goes with the gap and says nothing of its own.
+    patches = tuple(one for one in patches if one.patch.companion is None)
     found = [one for one in patches if one.state is not State.MISSING_TARGET]
     needed = [one for one in found if not _is_idle(one)]
     found = needed or found

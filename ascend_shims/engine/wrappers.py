@@ -27,6 +27,7 @@ __all__ = [
     "NotWrappableError",
     "Wrapper",
     "calling",
+    "foreign_mark",
     "lead",
     "mark_of",
     "peel",
@@ -75,11 +76,13 @@ class Wrapper:
 
 def peel(raw: Any) -> Any:
     """What a descriptor holds inside: the function that a wrapper stands before."""
-    if isinstance(raw, (staticmethod, classmethod)):
+    # Not isinstance: that asks an object of another kind for its `__class__`.
+    kind = type(raw)
+    if issubclass(kind, (staticmethod, classmethod)):
         return raw.__func__
-    if isinstance(raw, property):
+    if issubclass(kind, property):
         return raw.fget
-    if isinstance(raw, (functools.cached_property, functools.partialmethod)):
+    if issubclass(kind, (functools.cached_property, functools.partialmethod)):
         return raw.func
     return raw
 
@@ -115,6 +118,21 @@ def mark_of(raw: Any) -> Mark | None:
     else:
         return None
     return mark if mark is not None and mark.wears() is inner else None
+
+
+def foreign_mark(value: Any, gap: str, own: Callable[[str], None]) -> Mark | None:
+    """The mark in a raw slot value of another copy of this toolkit, for this gap.
+
+    `own` is what our own marks revert with.
+    """
+    seen = set[int]()
+    while id(value) not in seen:
+        seen.add(id(value))
+        mark = mark_of(value)
+        if mark is not None and mark.gap == gap and mark.revert != own:
+            return mark
+        value = getattr(peel(value), "__wrapped__", value)
+    return None
 
 
 def _plain(call: Callable[..., Any]) -> FunctionType:

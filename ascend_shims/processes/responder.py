@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import logging
 import os
 import socket
 import threading
@@ -13,6 +14,8 @@ from typing import Any
 from .address import SUPPORTED, address, is_trusted, peer
 
 __all__ = ["Responder"]
+
+log = logging.getLogger("ascend_shims")
 
 
 class Responder:
@@ -38,14 +41,22 @@ class Responder:
             # A second copy of the toolkit in this process answers already.
             listener.close()
             return
-        self._socket = listener
-        self._thread = threading.Thread(
+        thread = threading.Thread(
             target=self._serve,
             args=(listener,),
             name="ascend-shims-responder",
             daemon=True,
         )
-        self._thread.start()
+        try:
+            thread.start()
+        except Exception as error:  # noqa: BLE001 - what is applied is not less so
+            listener.close()
+            log.warning("this process cannot answer `shims status`: %s", error)
+            return
+        except BaseException:
+            listener.close()
+            raise
+        self._socket, self._thread = listener, thread
 
     def stop(self) -> None:
         listener, self._socket = self._socket, None

@@ -23,6 +23,8 @@ class Failure:
         """Names whose writes fail."""
         self.at: int | None = None
         """The access, counted from now, that fails; then all go well again."""
+        self.error: type[BaseException] = InjectedError
+        """What that access raises."""
         self.accesses = 0
         self.writes: list[str] = []
         read, write = Slot.read, Slot.write
@@ -49,4 +51,4 @@ class Failure:
         self.accesses += 1
         if self.accesses == self.at:
             self.at = None
-            raise InjectedError(f"{what} of {slot.name}")
+            raise self.error(f"{what} of {slot.name}")

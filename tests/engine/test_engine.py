@@ -16,6 +16,7 @@ import pytest
 from ascend_shims.engine.table import RestoreError
 from ascend_shims.states import State
 
+from ..fresh import LONG
 from .failing import Failure, InjectedError
 from .world import P, Snapshot, World
 
@@ -570,9 +571,9 @@ def test_a_module_on_a_path_that_was_extended_is_found(world: World) -> None:
 # Threads and processes
 
 
-def watched(seconds: float, threads: list[threading.Thread]) -> None:
+def watched(threads: list[threading.Thread]) -> None:
     """Join the threads, or fail with what they were doing."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + LONG
     for thread in threads:
         thread.join(max(0.0, end - time.monotonic()))
     alive = [t for t in threads if t.is_alive()]
@@ -629,7 +630,7 @@ def test_threads_import_apply_and_revert_at_once(world: World) -> None:
 
     threads = [guarded(importing, name) for name in modules]
     threads += [guarded(reaching, only) for only in (["one"], ["two"], [], ["one"])]
-    watched(20, threads)
+    watched(threads)
     assert faults == []
     world.apply()
     assert a.f(1) == 11
@@ -654,7 +655,7 @@ def test_a_plan_reached_while_a_module_is_imported_reaches_the_module(
     def now() -> None:
         thread = threading.Thread(target=world.apply)
         thread.start()
-        thread.join(10)
+        thread.join(LONG)
         assert not thread.is_alive()
 
     user.now = now
@@ -680,7 +681,7 @@ def test_a_forked_child_goes_its_own_way(world: World) -> None:
             world.engine.after_fork_in_child()
             thread = threading.Thread(target=world.revert)
             thread.start()
-            thread.join(10)
+            thread.join(LONG)
             status = 0 if a.f is stock and not thread.is_alive() else 2
         finally:
             os._exit(status)

@@ -19,8 +19,9 @@ from typing import Any
 import pytest
 
 from ascend_shims.engine.hooks import Hooks
+from ascend_shims.states import State
 
-from .world import World
+from .world import P, World
 
 MODULES = {
     "init": "order = []\norder.append('package')\n",
@@ -428,3 +429,34 @@ def test_a_module_that_puts_another_in_its_place_is_told_of(
     a = world.import_()
     assert type(a).__name__ == "Kind"
     assert told == [name]
+
+
+LATE = "import UP.a\nSTOCK = UP.a.f\nUP.a.f = lambda x: x + 0.5\n"
+"""A module that puts something of its own in a target's place when imported."""
+
+
+def test_a_patch_may_wait_for_another_module_than_its_own(world: World) -> None:
+    """Whoever is imported later and replaces the target is beneath our layer."""
+    world.upstream("def f(x): return x\n", late=LATE)
+    world.gap("one", P("a:f", "times_ten", scope="binding", waits_for="late"))
+    a = world.import_()
+    world.apply()
+    assert (world.state(), a.f(1)) == (State.PENDING, 1)
+    assert world.reason() == f"{world.up}.late is not imported yet"
+    world.import_("late")
+    assert (world.state(), a.f(1)) == (State.APPLIED, 15)
+    theirs = world.import_("late")
+    world.revert()
+    assert a.f(1) == 1.5
+    assert a.f is not theirs.STOCK
+
+
+def test_a_module_that_is_there_is_not_waited_for(world: World) -> None:
+    world.upstream("def f(x): return x\n", late=LATE)
+    world.gap("one", P("a:f", "times_ten", scope="binding", waits_for="late"))
+    world.import_("late")
+    before = world.snapshot()
+    world.apply()
+    assert (world.state(), world.import_().f(1)) == (State.APPLIED, 15)
+    world.revert()
+    assert before.differences(world.snapshot()) == []

@@ -1,23 +1,26 @@
 """Anything in any order, against a simple model.
 
 Gaps come and go, modules are imported, reloaded and imported anew, others patch
-the same places and leave again, reads and writes fail. The model knows, for each
-slot, which layers and foreign patches lie on each other. Whatever happened, the
+the same places and leave again, reads and writes fail or are interrupted, threads
+apply and revert at once. The model knows, for each slot, which layers and foreign
+patches lie on each other. Whatever happened, the
 calls give what the model says, and in the end every namespace holds the very
 objects, in the order, that it had when its code had just been run.
 
-More than 1,000 steps; with `ASCEND_SHIMS_SOAK=1` more than 20,000.
+At least 1,000 steps; with `ASCEND_SHIMS_SOAK=1` at least 20,000.
 """
 
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import functools
 import importlib
 import os
 import shutil
 import sys
 import tempfile
+import threading
 import unittest.mock
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -35,6 +38,7 @@ from hypothesis.stateful import (
     invariant,
     precondition,
     rule,
+    run_state_machine_as_test,
 )
 
 from ascend_shims.engine import aliases
@@ -46,10 +50,13 @@ from ascend_shims.report import Report, make_report
 from ascend_shims.states import State
 from ascend_shims.switches import Switches
 
-from .failing import Failure
+from ..fresh import LONG
+from .failing import Failure, InjectedError
 from .world import P, World
 
 SOAK = os.environ.get("ASCEND_SHIMS_SOAK") == "1"
+LEAST = 20_000 if SOAK else 1_000
+"""Steps that are made."""
 
 UPSTREAM = {
     "a": """
@@ -246,11 +253,37 @@ class Recorder(ModuleType):
         return stock.get(name, value)
 
 
+ERRORS = (InjectedError, MemoryError, KeyboardInterrupt, SystemExit)
+
+
+def _apply(process: Process, **options: Any) -> None:
+    process.apply(
+        **{"only": None, "disable": (), **options}, strict=None, registry=None
+    )
+
+
+ACTS: dict[str, Callable[[Process], object]] = {
+    "apply": _apply,
+    "apply one": lambda process: _apply(process, only=["one"]),
+    "apply without": lambda process: _apply(process, disable=["one", "three"]),
+    "revert": lambda process: process.revert(()),
+    "revert two": lambda process: process.revert(("two",)),
+    "a block": lambda process: process.switch_off(("one", "four"))(),
+    "status": lambda process: process.status(),
+}
+"""What threads do at once."""
+
+
 class Machine(RuleBasedStateMachine):
     """One history."""
 
+    steps = 0
+    """All that were made, in every history."""
+
     @initialize()
     def begin(self) -> None:
+        # What is counted after each rule is counted after this one as well.
+        Machine.steps -= 1
         self.context = pytest.MonkeyPatch()
         self.root = Path(tempfile.mkdtemp())
         self.context.syspath_prepend(self.root)
@@ -318,17 +351,129 @@ class Machine(RuleBasedStateMachine):
         self.faulty = set()
         self.reached()
 
-    @rule(at=st.integers(1, 60))
-    def apply_with_a_failure(self, at: int) -> None:
+    @contextlib.contextmanager
+    def failing(self, at: int, error: type[BaseException]) -> Iterator[None]:
+        """One of the reads and writes inside fails, if there are so many."""
         self.failure.count()
-        self.failure.at = at
+        self.failure.at, self.failure.error = at, error
         # What cannot be read cannot be said to be back; it is told, and all the
         # rest is done.
-        with contextlib.suppress(RestoreError):
+        try:
+            with contextlib.suppress(RestoreError, error):
+                yield
+        finally:
+            self.failure.at = None
+
+    @property
+    def calm(self) -> bool:
+        """Whether nobody else has patched anything, and nothing was lost to that.
+
+        Where layers lie on each other in the end does not depend then on the way there;
+        nor on slots of replaced modules, to which a layer never comes back.
+        """
+        troubled = any(one.foreign or one.lost for one in self.stacks.values())
+        return not troubled and not any(any(one.segments) for one in self.replaced)
+
+    def settled(self) -> None:
+        """What was on before is applied, whatever came in between."""
+        if self.process._plan is not None:
+            self.apply(only=self.process.on, disable=set())
+
+    @rule(at=st.integers(1, 60), error=st.sampled_from([InjectedError, MemoryError]))
+    def apply_with_a_failure(self, at: int, error: type[Exception]) -> None:
+        with self.failing(at, error):
             self.process.apply(only=None, disable=(), strict=None, registry=None)
         report = self.process.status()
         self.faulty = {g.id for g in report.gaps if g.state is State.FAILED}
         self.reached()
+
+    @precondition(lambda self: self.calm)
+    @rule(at=st.integers(1, 60), error=st.sampled_from([KeyboardInterrupt, SystemExit]))
+    def apply_with_an_interrupt(self, at: int, error: type[BaseException]) -> None:
+        with self.failing(at, error):
+            self.process.apply(only=None, disable=(), strict=None, registry=None)
+        self.apply(only=None, disable=set())
+
+    @precondition(lambda self: self.calm)
+    @rule(
+        gaps=st.sets(st.sampled_from(GAPS), max_size=2),
+        at=st.integers(1, 60),
+        error=st.sampled_from(ERRORS),
+    )
+    def revert_with_a_failure(
+        self, gaps: set[str], at: int, error: type[BaseException]
+    ) -> None:
+        before = self.process.on
+        with self.failing(at, error):
+            self.process.revert(tuple(gaps))
+        self.process.revert(tuple(gaps))
+        assert self.process.on == (before - gaps if gaps else set())
+        self.faulty = set()
+        self.reached()
+
+    @precondition(lambda self: self.calm)
+    @rule(
+        gap=st.sampled_from(GAPS), at=st.integers(1, 90), error=st.sampled_from(ERRORS)
+    )
+    def a_block_with_a_failure(
+        self, gap: str, at: int, error: type[BaseException]
+    ) -> None:
+        before = self.process.on
+        with self.failing(at, error):
+            self.process.switch_off((gap,))()
+        # A block around this one may have the gap off as well.
+        assert self.process.on in (before, before - {gap} if self.blocks else before)
+        self.settled()
+
+    @precondition(lambda self: self.calm)
+    @rule(
+        module=st.sampled_from(["a", "b", "user"]),
+        at=st.integers(1, 60),
+        error=st.sampled_from([InjectedError, MemoryError]),
+    )
+    def import_with_a_failure(
+        self, module: str, at: int, error: type[Exception]
+    ) -> None:
+        with self.failing(at, error):
+            self.import_(module)
+        self.settled()
+
+    @precondition(lambda self: self.calm)
+    @rule(
+        threads=st.lists(
+            st.lists(st.sampled_from(sorted(ACTS)), min_size=1, max_size=3),
+            min_size=2,
+            max_size=3,
+        ),
+        then=st.sets(st.sampled_from(GAPS)),
+    )
+    def at_once(self, threads: list[list[str]], then: set[str]) -> None:
+        """Several threads, none of which may wait for ever.
+
+        Which one comes last is up to chance, so it is said what to end with.
+        """
+        faults: list[BaseException] = []
+
+        def work(acts: list[str]) -> None:
+            try:
+                for act in acts:
+                    ACTS[act](self.process)
+            except BaseException as error:
+                faults.append(error)
+                raise
+
+        started = [
+            threading.Thread(target=work, args=(a,), daemon=True) for a in threads
+        ]
+        for one in started:
+            one.start()
+        for one in started:
+            one.join(LONG)
+        if any(one.is_alive() for one in started):
+            faulthandler.dump_traceback(all_threads=True)
+            raise AssertionError("a deadlock")
+        assert faults == []
+        self.apply(only=then, disable=set())
 
     @rule(gaps=st.sets(st.sampled_from(GAPS), max_size=2))
     def revert(self, gaps: set[str]) -> None:
@@ -445,7 +590,7 @@ class Machine(RuleBasedStateMachine):
 
     @rule(
         slot=st.sampled_from(FOREIGN_SLOTS),
-        kind=st.sampled_from(["plain", "wraps", "wrapt", "mock"]),
+        kind=st.sampled_from(["plain", "wraps", "wrapt", "mock", "monkeypatch"]),
     )
     def foreign(self, slot: str, kind: str) -> None:
         stack = self.stacks[slot]
@@ -467,7 +612,13 @@ class Machine(RuleBasedStateMachine):
         raw = vars(owner)[name]
         inner = raw.__func__ if isinstance(raw, staticmethod) else raw
         wrapper = WRAPPERS[kind](inner)
-        setattr(owner, name, staticmethod(wrapper) if inner is not raw else wrapper)
+        new = staticmethod(wrapper) if inner is not raw else wrapper
+        if kind == "monkeypatch":
+            context = pytest.MonkeyPatch()
+            context.setattr(owner, name, new)
+            stack.push(Foreign(lambda x: -x, context.undo))
+            return
+        setattr(owner, name, new)
         stack.push(Foreign(lambda x: -x, lambda: setattr(owner, name, raw)))
 
     @rule(slot=st.sampled_from(FOREIGN_SLOTS))
@@ -484,6 +635,10 @@ class Machine(RuleBasedStateMachine):
             self.kept.append((self.modules["a"].f, stack))
 
     # What must hold
+
+    @invariant()
+    def counted(self) -> None:
+        Machine.steps += hasattr(self, "modules")
 
     @invariant()
     def calls_give_what_the_model_says(self) -> None:
@@ -599,12 +754,27 @@ def wrapped(inner: Any) -> Any:
     return wrapt.FunctionWrapper(inner, lambda w, _, args, kw: -w(*args, **kw))
 
 
-WRAPPERS = {"plain": plain, "wraps": wraps, "wrapt": wrapped}
+WRAPPERS = {
+    "plain": plain,
+    "wraps": wraps,
+    "wrapt": wrapped,
+    "monkeypatch": wraps,
+}
 
-TestMachine = Machine.TestCase
-TestMachine.settings = settings(
-    max_examples=800 if SOAK else 100,
-    stateful_step_count=50,
-    deadline=None,
-    suppress_health_check=list(HealthCheck),
-)
+
+def test_anything_in_any_order() -> None:
+    Machine.steps = 0
+    for _ in range(5):
+        run_state_machine_as_test(
+            Machine,
+            settings=settings(
+                max_examples=500 if SOAK else 40,
+                stateful_step_count=50,
+                deadline=None,
+                suppress_health_check=list(HealthCheck),
+            ),
+        )
+        if Machine.steps >= LEAST:
+            break
+    print(f"{Machine.steps} steps")
+    assert Machine.steps >= LEAST

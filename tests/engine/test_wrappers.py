@@ -175,6 +175,7 @@ def test_async_generators_take_sends_throws_and_closes() -> None:
             await run.athrow(ValueError("not caught"))
         assert log[-1] == "closed"
         assert [item async for item in wrapper.raw(5)] == [6, None]
+        assert [item async for item in wrapper.raw(x=5)] == [6, None]
         wrapper.retire()
         assert [item async for item in wrapper.raw(5)] == [5, None]
 

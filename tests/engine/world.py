@@ -10,7 +10,6 @@ import importlib
 import itertools
 import json
 import os
-import subprocess
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -25,9 +24,18 @@ from ascend_shims.engine.engine import Engine
 from ascend_shims.engine.standing import Standing
 from ascend_shims.environment import Device, Distribution, Environment
 from ascend_shims.plan import Plan, make_plan
-from ascend_shims.registry.model import Gap, Needs, Patch, Registry, Reliance
+from ascend_shims.registry.model import (
+    Companion,
+    Gap,
+    Needs,
+    Patch,
+    Registry,
+    Reliance,
+)
 from ascend_shims.states import State
 from ascend_shims.switches import Switches
+
+from ..fresh import python
 
 PRELUDE = """\
 def times_ten(call, *args, **kwargs):
@@ -58,6 +66,7 @@ class P:
     scope: str = "everywhere"
     versions: dict[str, str] = field(default_factory=dict)
     swap_is_safe: str | None = None
+    waits_for: str | None = None
     relies_on: tuple[tuple[str, str], ...] = ()
 
 
@@ -105,6 +114,7 @@ class World:
         self.version = "0.28.0"
         self.device = Device("sim", "a test")
         self.gaps: list[Gap] = []
+        self.companions: list[Companion] = []
         self.engine = Engine("the toolkit of a test")
         self.current: Plan | None = None
         self._users = itertools.count()
@@ -173,6 +183,18 @@ class World:
         )
         return self
 
+    def companion(
+        self, companion_id: str, *patches: P, code: str, **fields: Any
+    ) -> World:
+        """Add what gaps take along, all of them if nothing else is said."""
+        self.write("PP/__init__.py", "")
+        self.write(f"PP/{companion_id.replace('-', '_')}.py", code)
+        made = {"why": "a test", "goes_with": "every-gap", **fields}
+        self.companions.append(
+            Companion(id=companion_id, patches=tuple(map(self._patch, patches)), **made)
+        )
+        return self
+
     def _patch(self, patch: P) -> Patch:
         target = (
             self.target(patch.target)
@@ -186,6 +208,7 @@ class World:
             scope=patch.scope,  # type: ignore[arg-type]
             versions={self.spelled(p): r for p, r in patch.versions.items()},
             swap_is_safe=patch.swap_is_safe,
+            waits_for=patch.waits_for and f"{self.up}.{patch.waits_for}",
             relies_on=tuple(
                 Reliance(symbol=self.target(symbol), how=how)  # type: ignore[arg-type]
                 for symbol, how in patch.relies_on
@@ -198,6 +221,7 @@ class World:
             schema=1,
             upstreams=(self.up,),
             package=self.package,
+            companions=tuple(self.companions),
             gaps=tuple(self.gaps),
         )
 
@@ -286,17 +310,8 @@ class World:
 
     def run(self, code: str, **environ: str) -> str:
         """What a fresh interpreter prints that runs `code`. It must exit with 0."""
-        done = subprocess.run(
-            [sys.executable, "-B", "-c", self.spelled(code)],
-            env={**os.environ, "PYTHONPATH": str(self.root), **environ},
-            cwd=self.root,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        env = {"PYTHONPATH": str(self.root), **environ}
+        return python(self.spelled(code), cwd=self.root, env=env)
 
     def close(self) -> None:
         if self.current is not None:

@@ -1,0 +1,33 @@
+"""A process of a made-up upstream that takes little time to plan and to report."""
+
+from __future__ import annotations
+
+import sys
+
+from ascend_shims.environment import Device, Distribution, Environment
+from ascend_shims.plan import Plan, make_plan
+from ascend_shims.process import Process
+from ascend_shims.report import Report, make_report
+from ascend_shims.switches import Switches
+
+from .world import World
+
+__all__ = ["QuickProcess"]
+
+
+class QuickProcess(Process):
+    """A process whose plan needs no file, and whose report no look at the heap."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self.world = world
+
+    def plan(self, switches: Switches) -> Plan:
+        up = self.world.up
+        found = {up: Distribution(up, "0.28.0", origin="assumed")}
+        here = Environment(sys.executable, found, Device("sim", "a test"))
+        return make_plan(self.world.registry, here, switches)
+
+    def report_on(self, plan: Plan) -> Report:
+        standings = [self._engine.standing(planned) for planned in plan.gaps]
+        return make_report(plan, standings, process={}, rebound=[], stale=[])

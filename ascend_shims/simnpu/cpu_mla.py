@@ -16,7 +16,7 @@ from vllm.model_executor.layers.linear import UnquantizedLinearMethod
 from vllm.v1.attention.backends.mla.cpu_mla import CPUMLABackend, CPUMLAImpl
 from vllm.v1.attention.backends.mla.prefill import MLAPrefillBackend
 
-__all__ = ["CPUPrefill", "RigMLABackend", "ragged_attention"]
+__all__ = ["CPUPrefill", "KeepWeight", "RigMLABackend", "ragged_attention"]
 
 
 def ragged_attention(
@@ -98,7 +98,7 @@ class CPUPrefill(MLAPrefillBackend):  # type: ignore[misc]
         )
 
 
-class _KeepWeight(UnquantizedLinearMethod):  # type: ignore[misc]
+class KeepWeight(UnquantizedLinearMethod):  # type: ignore[misc]
     """Leaves the weight as loaded, where the CPU's would pack and drop it."""
 
     def process_weights_after_loading(self, layer: Any) -> None:
@@ -110,7 +110,7 @@ class _Impl(CPUMLAImpl):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         # MLA folds this projection into queries and outputs, once all weights
         # have been loaded and processed.
-        self.kv_b_proj.quant_method = _KeepWeight()
+        self.kv_b_proj.quant_method = KeepWeight()
 
 
 class RigMLABackend(CPUMLABackend):  # type: ignore[misc]

@@ -16,9 +16,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from ..files import make_folder, write_whole
 from .weights import Weight, write
 
-__all__ = ["VOCABULARY", "eagle", "gqa", "mla", "moe"]
+__all__ = ["VOCABULARY", "eagle", "gqa", "mla", "moe", "sliding"]
 
 VOCABULARY = 512
 _HIDDEN = 128
@@ -53,6 +54,12 @@ _GQA: dict[str, Any] = {
     "torch_dtype": "float32",
     "num_key_value_heads": _KV_HEADS,
     "head_dim": _HEAD,
+}
+
+_SLIDING: dict[str, Any] = {
+    **_GQA,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "sliding_window": 32,
 }
 
 _EAGLE: dict[str, Any] = {
@@ -106,9 +113,16 @@ _MLA: dict[str, Any] = {
 }
 
 
-def gqa(path: str | Path) -> Path:
+def gqa(path: str | Path, *, rope_theta: float = 10000.0) -> Path:
     """Two-layer Llama, float32, four heads on two KV heads."""
-    return _write(path, _GQA, _causal_lm(_gqa_attention, _mlp))
+    return _write(
+        path, {**_GQA, "rope_theta": rope_theta}, _causal_lm(_gqa_attention, _mlp)
+    )
+
+
+def sliding(path: str | Path) -> Path:
+    """`gqa` whose first layer sees the last 32 tokens only, the second all."""
+    return _write(path, _SLIDING, _causal_lm(_gqa_attention, _mlp))
 
 
 def moe(path: str | Path) -> Path:
@@ -182,8 +196,8 @@ def _experts(layer: str) -> Iterator[Weight]:
 
 def _write(path: str | Path, config: dict[str, Any], weights: Iterator[Weight]) -> Path:
     directory = Path(path)
-    directory.mkdir(parents=True, exist_ok=True)
+    make_folder(directory)
     text = json.dumps(config, indent=2) + "\n"
-    (directory / "config.json").write_text(text, encoding="utf-8")
+    write_whole(directory / "config.json", text)
     write(directory / "model.safetensors", weights)
     return directory

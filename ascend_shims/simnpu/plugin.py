@@ -8,20 +8,28 @@ come later, when vLLM itself can be imported.
 
 from __future__ import annotations
 
-from .request import asked
+from .request import asked, is_device, is_quick
 
 __all__ = ["general", "platform"]
 
 
-def platform() -> None:
-    """Make Triton usable; the platform stays the one that vLLM finds itself."""
+def platform() -> str | None:
+    """Make Triton usable, and name the platform if the rig is the device.
+
+    Otherwise the platform stays the one that vLLM finds itself.
+    """
     if not asked():
-        return
+        return None
 
     from . import triton_cpu, vllm_name
 
     if triton_cpu.register():
         vllm_name.answer()
+        if is_quick():
+            from . import interpreter
+
+            interpreter.quicken()
+    return "ascend_shims.simnpu.platform.SimNPUPlatform" if is_device() else None
 
 
 def general() -> None:
@@ -36,6 +44,9 @@ def general() -> None:
         return
     known = prefill.MLAPrefillBackendEnum
     if not current_platform.is_cpu() or "CPU" in known.__members__:
+        return
+    if "CPU_MLA" not in registry.AttentionBackendEnum.__members__:
+        # Before 0.28 there is none to mend.
         return
     room = "ascend_shims.simnpu.cpu_mla"
     prefill.register_mla_prefill_backend(known.FLASH_ATTN, f"{room}.CPUPrefill")

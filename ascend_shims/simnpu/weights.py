@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..files import write_whole
+
 __all__ = ["Weight", "write"]
 
 
@@ -65,4 +67,4 @@ def write(path: Path, weights: Iterable[Weight]) -> None:
     encoded = json.dumps(header).encode()
     # Readers map the file: data starts at a multiple of eight.
     encoded += b" " * (-len(encoded) % 8)
-    path.write_bytes(len(encoded).to_bytes(8, "little") + encoded + b"".join(chunks))
+    write_whole(path, len(encoded).to_bytes(8, "little") + encoded + b"".join(chunks))

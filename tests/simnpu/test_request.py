@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ascend_shims.simnpu import plugin, vllm_name
-from ascend_shims.simnpu.request import asked
+from ascend_shims.simnpu.request import asked, is_quick
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,33 @@ def test_asked(
         else:
             monkeypatch.setenv(name, value)
     assert asked() is answer
+
+
+@pytest.mark.parametrize(
+    ("device", "said", "answer"),
+    [
+        ("none", None, False),
+        ("none", "", False),
+        ("none", "0", False),
+        ("none", "perhaps", False),
+        ("none", " ON ", True),
+        ("none", "1", True),
+        ("sim", None, True),
+        ("sim", "", True),
+        ("sim", "1", True),
+        ("sim", "perhaps", True),
+        ("sim", "0", False),
+        ("sim", " No ", False),
+    ],
+)
+def test_is_quick(
+    device: str, said: str | None, answer: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_SHIMS_DEVICE", device)
+    monkeypatch.delenv("ASCEND_SHIMS_SIM_QUICK", raising=False)
+    if said is not None:
+        monkeypatch.setenv("ASCEND_SHIMS_SIM_QUICK", said)
+    assert is_quick() is answer
 
 
 def test_the_plugins_do_nothing_unasked(monkeypatch: pytest.MonkeyPatch) -> None:

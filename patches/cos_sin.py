@@ -20,18 +20,22 @@ from __future__ import annotations
 import logging
 import weakref
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 from torch import nn
 
+from ascend_shims.device import operators
 from ascend_shims.device.rope import (
     RopeTable,
     UnsupportedRopeError,
     attention_ropes,
     source_of,
 )
+from ascend_shims.device.tables import provide
 
 __all__ = [
     "describe",
@@ -125,6 +129,10 @@ class _RunnerTables:
 
 _STATES: weakref.WeakKeyDictionary[Any, _RunnerTables] = weakref.WeakKeyDictionary()
 
+_DRAFTING: ContextVar[Any] = ContextVar("drafting", default=None)
+"""The speculator whose draft pass this is. Target and draft may rotate by one and
+the same module, so that the module alone does not tell whose rows are meant."""
+
 
 def set_tables(
     call: Callable[..., None], runner: Any, *args: Any, **kwargs: Any
@@ -132,6 +140,7 @@ def set_tables(
     """After `GPUModelRunner.__init__`: the runner has tables from now on."""
     call(runner, *args, **kwargs)
     _state_of(runner)
+    operators.operators().set_cos_and_sin(runner)
 
 
 def update_for_step(
@@ -197,12 +206,13 @@ def update_for_draft(
     A pass that is being captured records the refresh with it, so that a replay
     reads the positions of its own step.
     """
-    buffers = speculator.input_buffers
+    # Under context parallelism a draft's prefill is this rank's part of it.
     manager = getattr(speculator, "pcp_manager", None)
-    if manager is not None:
-        buffers = manager.get_draft_input_buffers(buffers)
+    part = getattr(manager, "draft_prefill_batch", None)
+    buffers = speculator.input_buffers if part is None else part
     _update_draft(speculator, buffers.positions[:num_tokens])
-    return call(speculator, num_tokens, *args, **kwargs)
+    with _draft_pass_of(speculator):
+        return call(speculator, num_tokens, *args, **kwargs)
 
 
 def update_for_standalone_draft(
@@ -215,7 +225,8 @@ def update_for_standalone_draft(
 ) -> Any:
     """Before `StandaloneARSpeculator._run_model(input_ids, positions, …)`."""
     _update_draft(speculator, positions)
-    return call(speculator, input_ids, positions, *args, **kwargs)
+    with _draft_pass_of(speculator):
+        return call(speculator, input_ids, positions, *args, **kwargs)
 
 
 def tables_of(runner: Any, rope: nn.Module | None = None) -> RopeTable | None:
@@ -246,6 +257,34 @@ def describe(runner: Any) -> str:
     return "\n".join(lines)
 
 
+@contextmanager
+def _draft_pass_of(speculator: Any) -> Iterator[None]:
+    token = _DRAFTING.set(speculator)
+    try:
+        yield
+    finally:
+        _DRAFTING.reset(token)
+
+
+def _table_for(rope: nn.Module) -> RopeTable | None:
+    """The table that an operator rotates the pass at hand with."""
+    drafting = _DRAFTING.get()
+    for runner in _runners():
+        state = _STATES[runner]
+        if drafting is None:
+            table = state.target.by_rope.get(rope) or state.draft.by_rope.get(rope)
+        elif _speculator(runner) is drafting:
+            table = state.draft.by_rope.get(rope)
+        else:
+            continue
+        if table is not None:
+            return table
+    return None
+
+
+provide(_table_for)
+
+
 def _update_target(runner: Any, batch: Any) -> None:
     state = _state_of(runner)
     state.num_tokens = batch.num_tokens_after_padding
@@ -253,13 +292,19 @@ def _update_target(runner: Any, batch: Any) -> None:
     # Multi-axis positions of this batch are still to come (`update_for_mrope`);
     # those that stand there are of an earlier step, and valid.
     positions = batch.positions if rope_state is None else rope_state.positions
-    _target(runner).refresh(positions[..., : state.num_tokens])
+    _refresh(_target(runner), positions[..., : state.num_tokens])
 
 
 def _update_draft(speculator: Any, positions: torch.Tensor) -> None:
     for runner in _runners():
         if _speculator(runner) is speculator:
-            _draft(runner).refresh(positions)
+            _refresh(_draft(runner), positions)
+
+
+def _refresh(tables: _ModelTables, positions: torch.Tensor) -> None:
+    """The rows of the step, where the device's operators look for them too."""
+    tables.refresh(positions)
+    operators.operators().update_cos_sin(positions)
 
 
 def _target(runner: Any) -> _ModelTables:

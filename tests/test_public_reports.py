@@ -14,7 +14,6 @@ import pickle
 import subprocess
 import sys
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,14 +22,15 @@ import pytest
 import wrapt
 
 import ascend_shims
-from ascend_shims import plugin, process
+from ascend_shims import plugin
 from ascend_shims.engine.table import RestoreError
 from ascend_shims.environment import Device
 from ascend_shims.environment.versions import Fit, fit
 from ascend_shims.states import State
 from ascend_shims.switches import NAMES, SwitchError, read_switches
 
-from .engine.conftest import failure, world  # noqa: F401
+from . import fresh
+from .engine.conftest import failure, own_process, world  # noqa: F401
 from .engine.failing import Failure
 from .engine.world import P, World
 from .test_process import NO_UPSTREAM
@@ -42,16 +42,8 @@ RAY = "VLLM_RAY_EXTRA_ENV_VAR_PREFIXES_TO_COPY"
 
 
 @pytest.fixture
-def up(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
-    """A world whose registry is this process's, once `ready` was called on it."""
-    for name in [n for n in os.environ if n.startswith(("ASCEND_SHIMS", "VLLM_"))]:
-        monkeypatch.delenv(name)
-    monkeypatch.setattr(process, "_process", None)
-    monkeypatch.setenv("ASCEND_SHIMS_REGISTRY", str(world.root / "registry.yaml"))
-    yield world
-    if world.gaps:
-        world.registry_file()
-        ascend_shims.revert()
+def up(own_process: World) -> World:
+    return own_process
 
 
 def one_gap(up: World) -> World:
@@ -61,17 +53,8 @@ def one_gap(up: World) -> World:
 
 
 def run(up: World, *words: str, cwd: Path | None = None) -> str:
-    done = subprocess.run(
-        words,
-        env={**os.environ, "PYTHONPATH": str(up.root), "PYTHONDONTWRITEBYTECODE": "1"},
-        cwd=cwd or up.root,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    env = {"PYTHONPATH": str(up.root), "PYTHONDONTWRITEBYTECODE": "1"}
+    return fresh.run(*words, env=env, cwd=cwd or up.root)
 
 
 # A: not applied, or too late

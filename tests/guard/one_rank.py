@@ -1,7 +1,7 @@
-"""One rank of a test of several; run as `one_rank.py RANK FOLDER SCENARIO`.
+"""One rank of a test of several; run as `one_rank.py RANK FOLDER SCENARIO…`.
 
-Prints a JSON object: how many steps began, and how the run ended. The first
-exchange of a step stands for the collectives that upstream itself runs in it.
+Prints a JSON object: of each scenario, how many steps began, and how the run ended.
+The first exchange of a step stands for the collectives that upstream itself runs in it.
 """
 
 from __future__ import annotations
@@ -23,17 +23,20 @@ from ascend_shims.guard.ranks import Ranks
 from ascend_shims.guard.source import SettingsSource
 
 STEPS = 12
+PATIENCE = timedelta(seconds=60)
+"""For the other rank, which may be starting yet on a machine that is busy."""
 
 
 def main(rank: int, folder: Path, scenario: str) -> dict[str, Any]:
+    folder.mkdir(exist_ok=True)
     dist.init_process_group(
         "gloo",
         init_method=f"file://{folder}/rendezvous",
         rank=rank,
         world_size=2,
-        timeout=timedelta(seconds=10),
+        timeout=PATIENCE,
     )
-    group = dist.new_group(backend="gloo", timeout=timedelta(seconds=10))
+    group = dist.new_group(backend="gloo", timeout=PATIENCE)
     pipeline = scenario == "pipeline"
     ranks = Ranks(group, stages_behind=1 - rank if pipeline else 0)
     rig = Rig(folder)
@@ -87,4 +90,5 @@ def main(rank: int, folder: Path, scenario: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3])))
+    number, top = int(sys.argv[1]), Path(sys.argv[2])
+    print(json.dumps({name: main(number, top / name, name) for name in sys.argv[3:]}))

@@ -18,10 +18,16 @@ from ascend_shims.guard.ranks import Ranks
 SCRIPT = Path(__file__).with_name("one_rank.py")
 
 
-def run(folder: Path, scenario: str) -> list[dict[str, Any]]:
+SCENARIOS = ("busy", "idle", "pipeline", "report")
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[dict[str, Any]]]:
+    """What the two ranks saw of each scenario."""
+    folder = tmp_path_factory.mktemp("ranks")
     ranks = [
         subprocess.Popen(
-            [sys.executable, str(SCRIPT), str(rank), str(folder), scenario],
+            [sys.executable, str(SCRIPT), str(rank), str(folder), *SCENARIOS],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -29,17 +35,18 @@ def run(folder: Path, scenario: str) -> list[dict[str, Any]]:
         for rank in range(2)
     ]
     try:
-        ended = [rank.communicate(timeout=60) for rank in ranks]
+        ended = [rank.communicate(timeout=120) for rank in ranks]
     finally:
         for rank in ranks:
             rank.kill()
     assert [rank.returncode for rank in ranks] == [0, 0], ended
-    return [json.loads(out) for out, _ in ended]
+    both = [json.loads(out) for out, _ in ended]
+    return {name: [one[name] for one in both] for name in SCENARIOS}
 
 
 @pytest.mark.parametrize("scenario", ["busy", "idle"])
-def test_both_leave_before_the_same_step(tmp_path: Path, scenario: str) -> None:
-    first, second = run(tmp_path, scenario)
+def test_both_leave_before_the_same_step(told: Any, scenario: str) -> None:
+    first, second = told[scenario]
     assert first["steps"] == second["steps"]
     # Rank 1 alone has seen the NaN of its third step, and both stop soon after.
     (line,) = second["lines"]
@@ -54,8 +61,8 @@ def test_both_leave_before_the_same_step(tmp_path: Path, scenario: str) -> None:
     assert "nonfinite-logits at step 3" in second["stopped"]
 
 
-def test_a_pipeline_drains_and_no_stage_waits(tmp_path: Path) -> None:
-    first, last = run(tmp_path, "pipeline")
+def test_a_pipeline_drains_and_no_stage_waits(told: Any) -> None:
+    first, last = told["pipeline"]
     assert "another rank" in first["stopped"]
     assert "nonfinite-logits at step 3" in last["stopped"]
     # The first stage has run and sent the step that the last one leaves before.
@@ -63,8 +70,8 @@ def test_a_pipeline_drains_and_no_stage_waits(tmp_path: Path) -> None:
     assert 3 <= last["steps"] <= 6
 
 
-def test_a_report_alone_stops_nobody(tmp_path: Path) -> None:
-    first, second = run(tmp_path, "report")
+def test_a_report_alone_stops_nobody(told: Any) -> None:
+    first, second = told["report"]
     assert first["stopped"] is second["stopped"] is None
     assert first["steps"] == second["steps"] == 12
     assert len(second["lines"]) == 1

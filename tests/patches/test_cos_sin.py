@@ -307,9 +307,7 @@ def test_a_context_parallel_draft_uses_its_ranks_positions() -> None:
     rope = Rope()
     runner = built(model(Rope()), draft=model(rope))
     local = Batch(torch.tensor([31, 32]))
-    runner.speculator.pcp_manager = SimpleNamespace(
-        get_draft_input_buffers=lambda _buffers: local
-    )
+    runner.speculator.pcp_manager = SimpleNamespace(draft_prefill_batch=local)
     cos_sin.update_for_draft(lambda *_: None, runner.speculator, 2)
     table = cos_sin.draft_tables_of(runner)
     assert table is not None

@@ -7,6 +7,7 @@ fails them.
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Protocol
@@ -14,16 +15,16 @@ from typing import Any, Protocol
 import pytest
 
 HERE = Path(__file__).parent
-# For `import harness`: pytest leaves sys.path alone in importlib mode.
+# For `from harness`: pytest leaves sys.path alone in importlib mode.
 sys.path.append(str(HERE))
 
-import harness  # noqa: E402
+from harness import Harness  # noqa: E402
 
 from ascend_shims.simnpu import models  # noqa: E402
 
 
 class RunReal(Protocol):
-    """`harness.run`, with the log kept where the test's other files are."""
+    """`Harness.run`, with the log kept where the test's other files are."""
 
     def __call__(self, job: Any, *arguments: Any, **options: Any) -> Any: ...
 
@@ -40,21 +41,27 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def run_real(tmp_path_factory: pytest.TempPathFactory) -> RunReal:
+def run_real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunReal]:
     logs = tmp_path_factory.mktemp("logs")
     count = iter(range(1_000_000))
+    with Harness() as harness:
 
-    def run(job: Any, *arguments: Any, **options: Any) -> Any:
-        name = getattr(job, "__name__", None) or Path(job).stem
-        log = logs / f"{next(count):03}-{name}.log"
-        return harness.run(job, *map(_plain, arguments), log=log, **options)
+        def run(job: Any, *arguments: Any, **options: Any) -> Any:
+            name = getattr(job, "__name__", None) or Path(job).stem
+            log = logs / f"{next(count):03}-{name}.log"
+            return harness.run(job, *map(_plain, arguments), log=log, **options)
 
-    return run
+        yield run
 
 
 @pytest.fixture(scope="session")
 def model_gqa(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return models.gqa(tmp_path_factory.mktemp("gqa"))
+
+
+@pytest.fixture(scope="session")
+def model_moe(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return models.moe(tmp_path_factory.mktemp("moe"))
 
 
 @pytest.fixture(scope="session")

@@ -1,8 +1,4 @@
-"""The cos/sin tables on upstream's own runner: right at every step, and gone.
-
-Each test starts an interpreter of its own that runs one of the programs below on
-real MRV2 and prints what it saw as JSON.
-"""
+"""The cos/sin tables on upstream's own runner: right at every step, and gone."""
 
 from __future__ import annotations
 
@@ -10,8 +6,6 @@ import gc
 import inspect
 import json
 import os
-import subprocess
-import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -25,30 +19,10 @@ GAP = "cos-sin"
 PROMPTS = [[1, 2, 3, 4, 5], [7, 8, 9], [11 + i % 50 for i in range(244)]]
 TOKENS = 12
 MAX_MODEL_LEN = 256
-MARK = "RESULT "
+# Stock tokens come first: nothing may be applied when the engine starts.
+ENV = {"ASCEND_SHIMS_DEVICE": "none", "VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 
-pytestmark = pytest.mark.vllm
-
-
-def told(folder: Path, program: str, *arguments: str) -> Any:
-    """Run a program in an interpreter of its own; what it prints."""
-    from ascend_shims.simnpu.runtime import environment
-
-    environ = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("ASCEND_SHIMS")},
-        **environment(),
-        # Stock tokens come first: nothing may be applied when the engine starts.
-        "ASCEND_SHIMS_DEVICE": "none",
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-    }
-    command = [sys.executable, __file__, program, str(folder), *arguments]
-    done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, timeout=290, check=False
-    )
-    found = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert len(found) == 1, (done.stdout[-2000:], done.stderr[-4000:])
-    return json.loads(found[0].removeprefix(MARK))
+RunReal = Callable[..., Any]
 
 
 @pytest.mark.parametrize(
@@ -60,9 +34,9 @@ def told(folder: Path, program: str, *arguments: str) -> Any:
     ],
 )
 def test_the_rows_of_every_step_are_upstreams(
-    tmp_path: Path, kind: str, shape: list[int | None], style: str
+    tmp_path: Path, kind: str, shape: list[int | None], style: str, run_real: RunReal
 ) -> None:
-    seen = told(tmp_path, "generate", kind)
+    seen = run_real(generate, tmp_path, kind, env=ENV)
     if "no stock" in seen:
         pytest.skip(f"this upstream does not run {kind} here: {seen['no stock']}")
     assert seen["state"] == "applied"
@@ -87,8 +61,10 @@ def test_the_rows_of_every_step_are_upstreams(
 
 
 @pytest.mark.parametrize("method", ["eagle", "draft_model"])
-def test_a_draft_has_tables_of_its_own(tmp_path: Path, method: str) -> None:
-    seen = told(tmp_path, "generate", method)
+def test_a_draft_has_tables_of_its_own(
+    tmp_path: Path, method: str, run_real: RunReal
+) -> None:
+    seen = run_real(generate, tmp_path, method, env=ENV)
     if "no stock" in seen:
         pytest.skip(f"this upstream has no {method} here: {seen['no stock']}")
     assert seen["shims"] == seen["stock"] == seen["reverted"]
@@ -104,8 +80,8 @@ def test_a_draft_has_tables_of_its_own(tmp_path: Path, method: str) -> None:
     assert seen["freed"] == [True] * 5
 
 
-def test_multi_axis_positions(tmp_path: Path) -> None:
-    seen = told(tmp_path, "mrope")
+def test_multi_axis_positions(run_real: RunReal) -> None:
+    seen = run_real(mrope, env=ENV)
     assert seen["state"] == "applied"
     assert seen["positions"] == [
         [0, 1, 1, 1, 1, 4, 17],
@@ -119,9 +95,10 @@ def test_multi_axis_positions(tmp_path: Path) -> None:
 # What runs in the interpreter of a test.
 
 
-def _settings(folder: Path, kind: str) -> tuple[Path, dict[str, Any]]:
+def _settings(where: str, kind: str) -> tuple[Path, dict[str, Any]]:
     from ascend_shims.simnpu import models
 
+    folder = Path(where)
     if kind == "mla":
         return models.mla(folder / kind), {}
     target = models.gqa(folder / "gqa")
@@ -142,7 +119,7 @@ def _settings(folder: Path, kind: str) -> tuple[Path, dict[str, Any]]:
     return target, {"speculative_config": speculative}
 
 
-def _engine(folder: Path, kind: str) -> Any:
+def _engine(folder: str, kind: str) -> Any:
     from ascend_shims.simnpu import runtime
 
     model, settings = _settings(folder, kind)
@@ -226,7 +203,7 @@ def _watch_draft(runner: Any, passes: list[dict[str, Any]]) -> None:
     speculator._run_model = watched
 
 
-def generate(folder: Path, kind: str) -> dict[str, Any]:
+def generate(folder: str, kind: str) -> dict[str, Any]:
     import ascend_shims
 
     try:
@@ -247,7 +224,7 @@ def generate(folder: Path, kind: str) -> dict[str, Any]:
 
 
 def _with_tables(
-    folder: Path, kind: str, seen: dict[str, Any]
+    folder: str, kind: str, seen: dict[str, Any]
 ) -> list[weakref.ref[Any]]:
     import ascend_shims
     from ascend_shims.patches import cos_sin
@@ -279,7 +256,7 @@ def _with_tables(
     return [weakref.ref(one) for one in (runner, *buffers)]
 
 
-def mrope(_folder: Path) -> dict[str, Any]:
+def mrope() -> dict[str, Any]:
     import torch
 
     # Upstream's CPU backend, for pinned memory that is none.
@@ -359,13 +336,3 @@ class _RunnerOf:
         self.model_state = SimpleNamespace(rope_state=rope_state)
         self.max_num_tokens, self.max_num_reqs, self.num_speculative_steps = 8, 2, 0
         self.input_buffers = SimpleNamespace(positions=torch.zeros(8))
-
-
-PROGRAMS: dict[str, Callable[..., dict[str, Any]]] = {
-    "generate": generate,
-    "mrope": mrope,
-}
-
-if __name__ == "__main__":
-    name, where, *rest = sys.argv[1:]
-    print(MARK + json.dumps(PROGRAMS[name](Path(where), *rest)), flush=True)

@@ -12,6 +12,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.any_release
+
 SCRIPT = """
 import json, os, pathlib, sys
 pathlib.Path(os.environ["REAL_RESULT"]).write_text(json.dumps(sys.argv[1:]))
@@ -41,6 +43,23 @@ def test_the_environment_is_the_rigs_and_nobody_elses(
     assert not {"VLLM_PLUGINS", "ASCEND_SHIMS", "HF_HUB_OFFLINE"} & set(told)
 
 
+def test_a_fork_has_the_libraries_and_nothing_of_upstream_or_us(
+    run_real: Callable[..., Any],
+) -> None:
+    assert run_real(loaded) == ["torch", "transformers", "triton"]
+    assert run_real(loaded, env={"ASCEND_SHIMS_DEVICE": "sim"}) == run_real(loaded)
+
+
+@pytest.mark.parametrize(
+    "options", [{"fresh": True}, {"env": {"TORCHDYNAMO_DISABLE": None}}]
+)
+def test_a_fresh_interpreter_has_nothing(
+    run_real: Callable[..., Any], options: dict[str, Any]
+) -> None:
+    """Nor one with other variables than the libraries have read."""
+    assert run_real(loaded, **options) == []
+
+
 def test_a_failure_shows_the_log(run_real: Callable[..., Any]) -> None:
     with pytest.raises(AssertionError, match=r"fail ended with 1(?s:.*)out of order"):
         run_real(fail, "out of order")
@@ -57,10 +76,14 @@ def test_a_hang_ends_with_all_it_started(
     run_real: Callable[..., Any], tmp_path: Path
 ) -> None:
     note = tmp_path / "pid"
-    with pytest.raises(AssertionError, match="hang did not end after"):
-        run_real(hang, note, timeout=3)
+    # Long enough for it to start a child, however busy the machine is.
+    for timeout in (3, 10, 30, 90):
+        with pytest.raises(AssertionError, match="hang did not end after"):
+            run_real(hang, note, timeout=timeout)
+        if note.exists():
+            break
     child = int(note.read_text())
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while _runs(child):
         assert time.monotonic() < deadline
         time.sleep(0.05)
@@ -92,12 +115,19 @@ def environ() -> dict[str, str]:
     return dict(os.environ)
 
 
+def loaded() -> list[str]:
+    wanted = {"ascend_shims", "torch", "transformers", "triton", "vllm"}
+    return sorted(wanted & set(sys.modules))
+
+
 def fail(message: str) -> None:
     raise RuntimeError(message)
 
 
 def hang(note: str) -> None:
-    command = [sys.executable, "-c", "import time; time.sleep(60)"]
+    command = [sys.executable, "-c", "import time; time.sleep(600)"]
     child = subprocess.Popen(command)
-    Path(note).write_text(str(child.pid))
+    ready = Path(f"{note}.ready")
+    ready.write_text(str(child.pid))
+    ready.rename(note)
     child.wait()

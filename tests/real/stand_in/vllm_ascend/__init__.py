@@ -1,0 +1,1 @@
+"""Stands for the downstream plugin: the same places, on the software NPU."""

@@ -1,0 +1,1 @@
+"""What it has for Model Runner V2."""

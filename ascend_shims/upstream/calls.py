@@ -9,7 +9,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from itertools import takewhile
 
+from ascend_shims.upstream.corpus import reads_attribute
 from ascend_shims.upstream.facts.classes import Class, class_at
 from ascend_shims.upstream.facts.resolve import Definition, expression, local_names
 from ascend_shims.upstream.facts.signature import Shape, dropping, launched, shape_of
@@ -19,7 +21,13 @@ from ascend_shims.upstream.snippets import may_hold
 from ascend_shims.upstream.tree import Module, Tree
 from ascend_shims.upstream.types import class_named, instance_of, receiver_self
 
-__all__ = ["Site", "call_sites"]
+__all__ = ["Site", "call_sites", "is_reached"]
+
+
+_QUOTES = (b'"', b"'")
+
+_MOST = 24
+"""Modules that are read for a member's look-ups."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +66,55 @@ def call_sites(
     names = None if within is None else list(within)
     finder = _Finder(tree, symbol, names, wanted)
     return list(dict.fromkeys(finder.sites()))
+
+
+def is_reached(
+    tree: Tree,
+    symbol: Symbol,
+    within: Iterable[str] | None = None,
+    *,
+    certainly: bool = False,
+) -> bool:
+    """Whether any code reads a member of that name on a receiver that may be of its
+    class: a call, a look-up or its name as a string. `super()` does not count, since
+    it never reaches a subclass.
+
+    `certainly`: only a receiver whose class the source shows counts.
+    """
+    name, cls = symbol.qualname.split(".")[-1], symbol.cls
+    if cls is None:
+        return True
+    word = name.encode()
+    quoted = [a + word + b for a in _QUOTES for b in _QUOTES]
+    mentioned = tree.mentions(name, within=within)
+    if not certainly and any(
+        one in text for text in map(tree.text, mentioned) for one in quoted
+    ):
+        return True
+    names = _nearest(tree, cls, name, mentioned)
+    if len(names) > _MOST:
+        # Too many to read them all for one answer; such a name is in use.
+        return not certainly
+    finder = _Finder(tree, symbol, None, None)
+    return any(
+        finder.reaches(module, node, place, certainly)
+        for module in tree.parsed(names)
+        for node, place in module.index.attributes.get(name, ())
+    )
+
+
+def _nearest(tree: Tree, cls: Class, name: str, mentioned: list[str]) -> list[str]:
+    """Modules that read an attribute of that name, those near the class first."""
+    word = name.encode()
+    own = [one.module.name for one in cls.mro]
+    found = [m for m in mentioned if reads_attribute(tree.text(m), word)]
+    return sorted(found, key=lambda m: (m not in own, -_shared(m, own[0])))
+
+
+def _shared(one: str, other: str) -> int:
+    """How many packages two modules have in common."""
+    pairs = zip(one.split("."), other.split("."), strict=False)
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
 
 
 class _Finder:
@@ -201,6 +258,15 @@ class _Finder:
                         site, shape=replace(shape, star=True, double_star=True)
                     )
 
+    def reaches(
+        self, module: Module, node: ast.Attribute, place: Place, certainly: bool
+    ) -> bool:
+        """Whether a look-up of a member may find what stands in its place."""
+        assert self._symbol.cls is not None
+        call = Call(ast.Call(node, [], [], lineno=node.lineno), node, place)
+        site = self._method_call(module, call, self._symbol.cls, node.value)
+        return site is not None and not site.is_super and site.certain >= certainly
+
     def _method_call(
         self, module: Module, call: Call, cls: Class, receiver: ast.expr
     ) -> Site | None:
@@ -212,9 +278,7 @@ class _Finder:
         own = receiver_self(receiver, call.place)
         if own is not None:
             owner = self._class_around(module, call.place)
-            if owner is None:
-                return None
-            return self._site(module, call, True) if _reaches(owner, cls) else None
+            return None if owner is None else self._on(module, call, owner)
         named = class_named(self._tree, module, receiver, call.place)
         if named is not None:
             if not (_reaches(named, cls) or named.inherits(cls.key)):
@@ -226,10 +290,21 @@ class _Finder:
         kind = instance_of(self._tree, module, receiver, call.place)
         if isinstance(kind, str):
             return None
+        return self._on(module, call, kind)
+
+    def _on(self, module: Module, call: Call, kind: Class | None) -> Site | None:
+        """The call, made on an instance of that class."""
+        cls = self._symbol.cls
+        assert cls is not None
         if kind is None:
             return self._site(module, call, False)
-        related = _reaches(kind, cls) or kind.inherits(cls.key)
-        return self._site(module, call, True) if related else None
+        if _reaches(kind, cls) or kind.inherits(cls.key):
+            return self._site(module, call, True)
+        if kind.is_closed and kind.member(tail(call.callee)) is None:
+            # It has no such member: the object is of another class than is said, as
+            # where a mixin calls what its user has to define.
+            return self._site(module, call, False)
+        return None
 
     def _class_around(self, module: Module, place: Place) -> Class | None:
         return class_at(self._tree, module.name, place.owner)

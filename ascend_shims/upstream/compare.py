@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from difflib import get_close_matches
 
 from ascend_shims.upstream.contract import How, Reliance
-from ascend_shims.upstream.facts.symbol import Symbol, find
+from ascend_shims.upstream.facts.symbol import Symbol, find, split
 from ascend_shims.upstream.judges import callers, classes, names, overrides, replaced
 from ascend_shims.upstream.judging import Case, Finding
 from ascend_shims.upstream.tree import Tree
@@ -61,7 +62,8 @@ def _baseless(
         return Finding(
             "broken",
             "removed",
-            f"neither {old.label} nor {new.label} has `{reliance.symbol}`",
+            f"neither {old.label} nor {new.label} has `{reliance.symbol}`"
+            f"{_meant(reliance.symbol, new)}",
         )
     return Finding(
         "review",
@@ -70,19 +72,39 @@ def _baseless(
     )
 
 
+def _meant(symbol: str, tree: Tree) -> str:
+    """The nearest name that there is, for whoever misspelled one."""
+    module, parts = split(symbol)
+    near: list[str] = []
+    if tree.is_package(module):
+        owner = find(tree, f"{module}:{'.'.join(parts[:-1])}") if parts[1:] else None
+        parsed = tree.module(module)
+        names = owner.cls.names() if owner is not None and owner.cls else set()
+        if not parts[1:] and parsed is not None:
+            names = set(parsed.scope.names)
+        near = get_close_matches(parts[-1], sorted(names), n=1)
+        near = [f"{module}:{'.'.join([*parts[:-1], one])}" for one in near]
+    else:
+        near = get_close_matches(module, list(tree.modules), n=1)
+        near = [f"{one}:{'.'.join(parts)}" for one in near]
+    return f"; did you mean `{near[0]}`?" if near else ""
+
+
 def _unbroken(case: Case) -> Finding:
     before, after = case.before, case.there
-    if before.source == after.source and before.place == after.place:
+    if before.written == after.written and before.place == after.place:
         return Finding("identical", None, f"`{case.symbol}` did not change")
     if before.node is None or after.node is None:
         return Finding("compatible", None, f"`{case.symbol}` is still there")
     same = (
-        before.body == after.body
+        before.place == after.place
+        and before.kind == after.kind
         and before.signature == after.signature
         and before.decorators == after.decorators
-        and before.kind == after.kind
+        and before.base_names == after.base_names
+        and before.body == after.body
     )
-    if same and before.place == after.place:
+    if same:
         return Finding(
             "cosmetic", None, f"only the way `{case.symbol}` is written changed"
         )

@@ -2,14 +2,55 @@
 
 from __future__ import annotations
 
-import re
+import string
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-__all__ = ["Corpus"]
+__all__ = ["Corpus", "has_word", "reads_attribute"]
 
 _BETWEEN = b"\n\0\n"
 """Ends every word, and is in no honest Python file."""
+
+
+_WORD = frozenset((string.ascii_letters + string.digits + "_").encode())
+_SPACE = frozenset(string.whitespace.encode())
+
+
+def has_word(
+    text: bytes | bytearray, word: bytes, start: int = 0, end: int | None = None
+) -> bool:
+    """Whether the word stands alone anywhere between `start` and `end`.
+
+    A regular expression that looks behind takes ten times as long.
+    """
+    end = len(text) if end is None else end
+    at = text.find(word, start, end)
+    while at >= 0:
+        after = at + len(word)
+        if (after >= end or text[after] not in _WORD) and (
+            not at or text[at - 1] not in _WORD
+        ):
+            return True
+        at = text.find(word, at + 1, end)
+    return False
+
+
+def reads_attribute(text: bytes, name: bytes) -> bool:
+    """Whether `.name` is anywhere in the text, space around the dot allowed."""
+    at = text.find(name)
+    while at >= 0:
+        after = at + len(name)
+        if after >= len(text) or text[after] not in _WORD:
+            before = at - 1
+            while before >= 0 and text[before] in _SPACE:
+                before -= 1
+            if before >= 0 and text[before] == _DOT:
+                return True
+        at = text.find(name, at + 1)
+    return False
+
+
+_DOT = ord(".")
 
 
 class Corpus:
@@ -32,13 +73,11 @@ class Corpus:
 
     def holding(self, word: bytes) -> Iterator[str]:
         """Names of the texts that have the whole word, in order."""
-        pattern = re.compile(rb"(?<!\w)" + re.escape(word) + rb"(?!\w)")
-        # The plain search is an order of magnitude faster than the pattern.
         at = self._whole.find(word)
         while at >= 0:
             index = bisect_right(self._starts, at) - 1
             name = self._names[index]
             end = self._sizes[name][1]
-            if pattern.search(self._whole, max(0, at - 1), end):
+            if has_word(self._whole, word, at, end):
                 yield name
             at = self._whole.find(word, end)

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from ascend_shims.upstream.calls import Site, call_sites
 from ascend_shims.upstream.contract import Reliance
+from ascend_shims.upstream.facts.record import Record
 from ascend_shims.upstream.facts.signature import Shape, Signature
 from ascend_shims.upstream.facts.symbol import Symbol
 from ascend_shims.upstream.tree import Tree
@@ -67,17 +68,31 @@ class Case:
         return self.reliance.replacement or self.before.signature
 
     @cached_property
+    def own_modules(self) -> list[str]:
+        """Where it is, and where its class and the bases of that are."""
+        own = [self.module, self.before.module, self.there.module]
+        own += [c.module.name for c in (self.there.cls.mro if self.there.cls else ())]
+        return list(dict.fromkeys(own))
+
+    @cached_property
     def modules(self) -> list[str] | None:
         if self.within is None:
             return None
-        own = [self.module, self.before.module, self.there.module]
-        own += [c.module.name for c in (self.there.cls.mro if self.there.cls else ())]
-        return list(dict.fromkeys([*own, *self.within]))
+        return list(dict.fromkeys([*self.own_modules, *self.within]))
+
+    @property
+    def record(self) -> Record | None:
+        """What a lock says of the symbol, where there is no text of the baseline."""
+        return self.old.records.get(self.symbol)
 
     def new_sites(self, wanted: Callable[[Shape], bool]) -> list[Site]:
         """Calls in the new release, of a wanted shape at least."""
         return call_sites(self.new, self.there, self.modules, wanted)
 
-    def old_sites(self, within: Iterable[str]) -> list[Site]:
-        """Calls in those modules of the old release."""
-        return call_sites(self.old, self.before, within)
+    def old_sites(
+        self,
+        within: Iterable[str] | None,
+        wanted: Callable[[Shape], bool] | None = None,
+    ) -> list[Site]:
+        """Calls in those modules of the old release, or in all of it."""
+        return call_sites(self.old, self.before, within, wanted)

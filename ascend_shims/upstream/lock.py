@@ -1,28 +1,38 @@
 """`gap_registry.lock`: the facts of the baseline releases, to compare against.
 
 For each baseline release and each thing relied on: what it is, where it is
-defined, how it can be called, a hash of its body, and which modules call or
-import it. Those modules are what a later check needs to read of another release.
+defined, how it can be called, hashes of its body, and which modules call or
+import it. Those modules are what a later check needs to read of another release;
+each has the hash of its text, which tells whether a text is the one that was locked.
 The file is JSON with sorted keys, so that a change of a fact is one line of diff.
 """
 
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
+import msgspec
 from packaging.version import Version
 
 from ..environment.versions import parse
 from ..errors import ConfigurationError
+from ..files import write_whole
+from ..own_files import text_of
+from .calls import is_reached
 from .compare import judge
 from .contract import How
+from .facts.record import Reached, Record
+from .facts.recording import record_of
 from .facts.symbol import Symbol, find
+from .judges.sites import keywords_passed
+from .lookups import is_looked_up, users
+from .parsed import digest_of
+from .probes import answer
 from .source import Source
+from .texts import Texts
 from .tree import Tree, module_name
 from .watched import Watched
 
@@ -30,13 +40,13 @@ __all__ = [
     "Baseline",
     "Lock",
     "LockError",
-    "facts_of",
     "load_lock",
     "make_baseline",
     "save_lock",
+    "tree_hash",
 ]
 
-SCHEMA = 1
+SCHEMA = 2
 
 _SOUGHT: frozenset[How] = frozenset(
     {
@@ -51,6 +61,11 @@ _SOUGHT: frozenset[How] = frozenset(
 """Ways of relying that are judged by upstream's own calls."""
 
 _MOST_CALLERS = 40
+_MOST_OF_A_MEMBER = 20
+"""Modules that are kept as callers, wherever they lie. A method whose name more modules
+call shares it with others, and those nearby are its own."""
+
+_ANEW = "write it anew, as in `shims lock vllm==0.32.0`"
 
 
 class LockError(ConfigurationError):
@@ -61,10 +76,23 @@ class LockError(ConfigurationError):
 class Baseline:
     """One release that we compare with."""
 
-    symbols: Mapping[str, Any]
-    """Facts by symbol, plain data."""
-    modules: tuple[str, ...]
-    """Everything that a check reads of it: what to fetch, of another release too."""
+    symbols: Mapping[str, Record]
+    """Facts by symbol."""
+    modules: Mapping[str, str]
+    """Everything that a check reads of it, with the hash of its text: what to fetch,
+    of another release too."""
+    tree: str
+    """Hash of all its files together."""
+    probes: Mapping[str, str] = field(default_factory=dict)
+    """What the removal probe of each gap says of it: yes, no, unknown."""
+
+    def is_other(self, texts: Texts, module: str) -> bool:
+        """Whether a release has another text of a module than was locked."""
+        return short(texts.digest(module)) != self.modules[module]
+
+    def holds(self, texts: Texts) -> bool:
+        """Whether a release has, of all that is read, the text that was locked."""
+        return not any(self.is_other(texts, module) for module in self.modules)
 
 
 @dataclass(frozen=True)
@@ -98,24 +126,19 @@ class Lock:
     def callers(self, baseline: str, symbol: str) -> tuple[str, ...] | None:
         """Modules that called or imported the symbol then, if that was looked up."""
         known = self.baselines.get(baseline)
-        found = known.symbols.get(symbol, {}).get("callers") if known else None
-        return None if found is None else tuple(found)
+        found = known.symbols.get(symbol) if known else None
+        return None if found is None else found.callers
 
 
-def facts_of(symbol: Symbol) -> dict[str, Any]:
-    """What the lock says of a symbol, plain data."""
-    facts: dict[str, Any] = {
-        "kind": symbol.kind,
-        "defined": symbol.place,
-        "body": symbol.body[:16],
-    }
-    if symbol.is_callable:
-        facts["signature"] = str(symbol.signature)
-        facts["decorators"] = list(symbol.decorators)
-        facts["returns"] = symbol.return_annotation
-    if symbol.cls is not None and symbol.member is None:
-        facts["bases"] = [base.qualname for base in symbol.cls.mro[1:]]
-    return facts
+def short(digest: str) -> str:
+    """As a lock writes it: enough to tell two texts apart."""
+    return digest[:16]
+
+
+def tree_hash(texts: Texts) -> str:
+    """Names all files of a release together."""
+    lines = [f"{path} {texts.digest(name)}" for name, path in texts.paths.items()]
+    return digest_of("\n".join(sorted(lines)).encode())
 
 
 class _Recording:
@@ -137,33 +160,69 @@ class _Recording:
 def make_baseline(watched: Iterable[Watched], source: Source) -> Baseline:
     """The facts of one release about everything that is relied on."""
     mine = list(watched)
-    symbols = _symbols(mine, Tree(source))
+    texts = Texts(source)
+    symbols = _symbols(mine, Tree(texts))
     # Judged against itself, a release shows which of its files a check reads.
     recording = _Recording(source)
     tree = Tree(recording)
+    probes = {}
     for one in mine:
+        if one.probe:
+            probes[one.gap] = answer(one.probe, tree).truth
         for reliance in one.reliances():
             facts = symbols.get(reliance.symbol)
-            if facts is not None:
-                judge(reliance, tree, tree, hints=facts.get("callers"))
-    return Baseline(symbols, tuple(sorted(map(module_name, recording.seen))))
+            if facts is None:
+                continue
+            if facts.reached == "no" and reliance.how == "wraps_function":
+                # No check looks all over a release for who reaches it.
+                find(tree, reliance.symbol)
+            else:
+                judge(reliance, tree, tree, hints=facts.callers)
+    read = sorted(map(module_name, recording.seen))
+    modules = {name: short(texts.digest(name)) for name in read}
+    return Baseline(symbols, modules, tree_hash(texts), probes)
 
 
-def _symbols(watched: Iterable[Watched], tree: Tree) -> dict[str, Any]:
-    symbols: dict[str, Any] = {}
+def _symbols(watched: Iterable[Watched], tree: Tree) -> dict[str, Record]:
+    symbols: dict[str, Record] = {}
     for one in watched:
         for reliance in one.reliances():
             symbol = find(tree, reliance.symbol)
             if symbol is None:
                 continue
-            facts = symbols.setdefault(reliance.symbol, facts_of(symbol))
-            facts.setdefault("how", [])
-            if reliance.how not in facts["how"]:
-                facts["how"] = sorted([*facts["how"], reliance.how])
-            if reliance.how in _SOUGHT and "callers" not in facts:
-                facts["callers"] = _callers(tree, symbol)
+            known = symbols.get(reliance.symbol) or record_of(symbol)
+            how = tuple(sorted({*known.how, reliance.how}))
+            known = msgspec.structs.replace(known, how=how)
+            if reliance.how in _SOUGHT and known.callers is None:
+                known = _used(known, tree, symbol)
+            if reliance.how == "subclass_init_signature":
+                passed = tuple(sorted(keywords_passed(tree, symbol)))
+                known = msgspec.structs.replace(known, passed=passed)
+            symbols[reliance.symbol] = known
             break
     return symbols
+
+
+def _used(record: Record, tree: Tree, symbol: Symbol) -> Record:
+    """The facts with who calls it, imports it and looks it up."""
+    callers = _callers(tree, symbol)
+    module, _, qualname = symbol.name.partition(":")
+    imported: tuple[str, ...] = ()
+    reached: Reached = "no"
+    if "." in qualname:
+        if is_reached(tree, symbol, callers, certainly=True):
+            reached = "yes"
+        elif is_reached(tree, symbol, callers):
+            reached = "perhaps"
+    else:
+        parsed = tree.module(module)
+        if is_looked_up(tree, module, qualname, callers):
+            reached = "yes"
+        if parsed is not None and symbol.module != module:
+            imported = tuple(sorted(set(users(parsed, qualname))))
+    return msgspec.structs.replace(
+        record, callers=tuple(callers), reached=reached, users=imported
+    )
 
 
 def _callers(tree: Tree, symbol: Symbol) -> list[str]:
@@ -178,7 +237,7 @@ def _callers(tree: Tree, symbol: Symbol) -> list[str]:
             continue
         if name in module.index.calls or name in module.scope.names:
             found.append(mentioning)
-    if len(found) > _MOST_CALLERS:
+    if len(found) > (_MOST_OF_A_MEMBER if outer else _MOST_CALLERS):
         near = symbol.module.rpartition(".")[0]
         found = [m for m in found if m.startswith(near)]
     return sorted(found)[:_MOST_CALLERS]
@@ -190,31 +249,23 @@ def load_lock(path: Path) -> Lock:
     Raises `LockError` where it cannot be read or is of another kind.
     """
     try:
-        data = json.loads(path.read_text("utf-8"))
+        data = json.loads(text_of(path))
     except FileNotFoundError:
         return Lock()
     except (OSError, ValueError) as error:
-        raise LockError(
-            f"{path} is no lock file: {error}; write it anew with `shims lock`"
-        ) from error
+        raise LockError(f"{path} is no lock file: {error}; {_ANEW}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise LockError(f"{path} is of another schema; write it anew with `shims lock`")
-    baselines = {
-        name: Baseline(one["symbols"], tuple(one["modules"]))
-        for name, one in data["baselines"].items()
-    }
+        raise LockError(f"{path} is of another schema; {_ANEW}")
+    try:
+        baselines = msgspec.convert(data["baselines"], dict[str, Baseline])
+    except (KeyError, msgspec.ValidationError) as error:
+        raise LockError(f"{path} is damaged: {error}; {_ANEW}") from error
     return Lock(baselines)
 
 
 def save_lock(lock: Lock, path: Path) -> None:
     """Write the lock, whole or not at all."""
-    baselines = {name: asdict(one) for name, one in lock.baselines.items()}
+    baselines = msgspec.to_builtins(dict(lock.baselines), order="sorted")
     data = {"schema": SCHEMA, "baselines": baselines}
     text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
-    with tempfile.NamedTemporaryFile(
-        "w", dir=path.parent, prefix=".lock-", delete=False, encoding="utf-8"
-    ) as file:
-        file.write(text)
-    # A temporary file is for its owner alone; a lock is for everybody.
-    Path(file.name).chmod(0o644)
-    Path(file.name).replace(path)
+    write_whole(path, text)

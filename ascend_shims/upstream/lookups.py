@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable
 
 from ascend_shims.upstream.facts.resolve import expression
 from ascend_shims.upstream.tree import Module, Tree
 
-__all__ = ["attribute_is_loaded", "is_looked_up"]
+__all__ = ["attribute_is_loaded", "is_looked_up", "users"]
 
 _DEPTH = 4
 
@@ -26,10 +27,12 @@ def is_looked_up(
     through re-exports), or as an attribute of the module.
     """
     parsed = tree.module(module)
-    if parsed is not None and _loads(parsed, name):
+    if parsed is not None and users(parsed, name):
         return True
     if depth >= _DEPTH:
         return False
+    if not depth and _is_named(tree, module, name, within):
+        return True
     for other in tree.parsed(tree.mentions(name, within=within)):
         if other.name == module:
             continue
@@ -43,13 +46,25 @@ def is_looked_up(
     return False
 
 
-def _loads(parsed: Module, name: str) -> bool:
-    """A load outside the definition's own body."""
+def _is_named(tree: Tree, module: str, name: str, within: Iterable[str] | None) -> bool:
+    """Whether a string names it in full, for somebody to import it by."""
+    dots = re.escape(module.encode()) + rb"[.:]" + re.escape(name.encode())
+    quoted = re.compile(rb"[\"']" + dots + rb"[\"']")
     return any(
-        place.qualname != name and not place.qualname.startswith(f"{name}.")
-        for place in parsed.index.names.get(name, ())
-        if not _shadowed(parsed, name, place.functions)
+        quoted.search(tree.text(other)) for other in tree.mentions(name, within=within)
     )
+
+
+def users(parsed: Module, name: str) -> list[str]:
+    """Functions and classes that load a name of their module, the innermost of each;
+    an empty one stands for the module level. The name's own definition is none."""
+    return [
+        place.qualname
+        for place in parsed.index.names.get(name, ())
+        if place.qualname != name
+        and not place.qualname.startswith(f"{name}.")
+        and not _shadowed(parsed, name, place.functions)
+    ]
 
 
 def _shadowed(parsed: Module, name: str, functions: tuple[ast.AST, ...]) -> bool:
@@ -80,11 +95,8 @@ def _imported(other: Module, module: str, name: str) -> list[tuple[str, bool]]:
     return found
 
 
-def attribute_is_loaded(
-    tree: Tree, name: str, within: Iterable[str] | None = None
-) -> bool:
+def attribute_is_loaded(tree: Tree, name: str) -> bool:
     """Whether any code at all reads an attribute of that name."""
     return any(
-        name in module.index.attributes
-        for module in tree.parsed(tree.mentions(name, within=within))
+        name in module.index.attributes for module in tree.parsed(tree.mentions(name))
     )

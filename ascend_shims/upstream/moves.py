@@ -7,31 +7,20 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from itertools import islice
-from typing import TypeAlias
 
 from ascend_shims.upstream.facts.annotations import normal
 from ascend_shims.upstream.facts.body import tokens
 from ascend_shims.upstream.facts.classes import Class, class_at
 from ascend_shims.upstream.facts.resolve import in_module
 from ascend_shims.upstream.facts.scope import function_types
-from ascend_shims.upstream.facts.signature import signature_of
 from ascend_shims.upstream.facts.symbol import Symbol, find, split
+from ascend_shims.upstream.likeness import Named, is_absorbed, likeness, names_alike
+from ascend_shims.upstream.rebound import new_binding
 from ascend_shims.upstream.tree import Tree
 
-__all__ = ["Move", "successor"]
+__all__ = ["Move", "moved_binding", "successor", "unused"]
 
-_Named: TypeAlias = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
-
-_ABSORBED = 0.6
-_CLOSER = 0.1
-_TWIN = 0.7
-"""Something that was there already counts as what the lost one was merged into if
-it is a twin of it, or alike and more so than before."""
-
-_TELLING = 12
-"""Words below which a body is like any other."""
 
 _RARE = 6
 """Words in at most this many files of the old release tell where a body went."""
@@ -56,17 +45,29 @@ def successor(symbol: Symbol, new: Tree, *, binding: bool) -> Move | None:
     an import in the old module; without it, where the successor is defined.
     """
     module, parts = split(symbol.name)
+    if symbol.kind == "module":
+        return _module(symbol, new)
+    if symbol.kind == "external":
+        return None
     if len(parts) > 1:
         return _member(symbol, new, module, parts)
     imported = (symbol.module, symbol.qualname) != (module, parts[0])
-    if imported:
-        still = find(new, f"{symbol.module}:{symbol.qualname}")
-        if still is not None and not binding:
-            return Move(still.place, 0.95, still.qualname != parts[0])
-    move = _definition(symbol, new, module)
-    if not binding or move is None:
+    still = find(new, f"{symbol.module}:{symbol.qualname}") if imported else None
+    if still is None:
+        move = _definition(symbol, new, module)
+        if move is None or not binding:
+            return move
+        bound = _bound(symbol, new, module, move)
+        return bound or _followed(symbol, new, move) or move
+    move = Move(still.place, 0.95, still.qualname != parts[0])
+    if not binding:
         return move
-    return _bound(symbol, new, module, move) or move
+    followed = _followed(symbol, new, move)
+    if followed is not None:
+        return followed
+    # Its users stayed and may use something else that is like it.
+    other = _definition(symbol, new, module)
+    return (other and _bound(symbol, new, module, other)) or move
 
 
 def _bound(symbol: Symbol, new: Tree, module: str, move: Move) -> Move | None:
@@ -80,6 +81,54 @@ def _bound(symbol: Symbol, new: Tree, module: str, move: Move) -> Move | None:
         if found is not None and found.place == move.symbol:
             return Move(f"{place}:{target_name}", move.confidence, move.renamed)
     return None
+
+
+def _followed(symbol: Symbol, new: Tree, move: Move) -> Move | None:
+    """The binding that the code uses by now which used an imported name."""
+    if symbol.module == split(symbol.name)[0]:
+        return None
+
+    def follow(gone: Symbol) -> str | None:
+        to = successor(gone, new, binding=False)
+        return None if to is None else to.symbol
+
+    place = new_binding(symbol, new, move.symbol, follow)
+    return None if place is None else Move(place, move.confidence, move.renamed)
+
+
+def moved_binding(symbol: Symbol, after: Symbol, new: Tree) -> Move | None:
+    """Where that code is which used a name that is still in its module."""
+    left = Move(after.place, 0.99, after.qualname != symbol.name.partition(":")[2])
+    return _followed(symbol, new, left)
+
+
+def unused(symbol: Symbol, after: Symbol, new: Tree) -> Move | None:
+    """What is used instead of a name that is there and that nobody looks up."""
+    module, _, name = symbol.name.partition(":")
+    if after.place == symbol.name:
+        return _definition(symbol, new, module)
+    # An alias or an import was left behind.
+    found = moved_binding(symbol, after, new)
+    return found or Move(after.place, 0.99, after.qualname != name)
+
+
+def _module(symbol: Symbol, new: Tree) -> Move | None:
+    """Where a module went: one that is new, called so and binds the same names."""
+    parsed = symbol.tree.module(symbol.module)
+    if parsed is None:
+        return None
+    name, names = symbol.module.rpartition(".")[2], parsed.scope.names.keys()
+    best: Move | None = None
+    for place in new.modules:
+        if place.rpartition(".")[2] != name or place in symbol.tree:
+            continue
+        other = new.module(place)
+        shared = len(names & other.scope.names.keys()) if other is not None else 0
+        score = shared / max(1, len(names))
+        if score >= _OTHER_NAME and (best is None or score > best.confidence):
+            home = place.rpartition(".")[0]
+            best = Move(f"{home}:{name}", round(min(score, 0.99), 3), False)
+    return best
 
 
 def _relocated(symbol: Symbol, module: str, target: str) -> list[str]:
@@ -102,32 +151,33 @@ def _relocated(symbol: Symbol, module: str, target: str) -> list[str]:
 def _definition(symbol: Symbol, new: Tree, module: str) -> Move | None:
     node = symbol.node
     if not isinstance(node, (*function_types, ast.ClassDef)):
-        return _same_name_only(symbol, new)
+        return _value(symbol, new, module) if symbol.member is None else None
     words = tokens(node)
-    old_name = symbol.qualname
+    old_name = symbol.qualname.split(".")[-1]
     best: Move | None = None
     for candidate, other, known in _candidates(symbol, new, module, words):
-        same = other.name == old_name
+        same = other.name.strip("_") == old_name.strip("_")
         alike = isinstance(other, ast.ClassDef) == isinstance(node, ast.ClassDef)
         if not same and not alike:
             continue
-        score = _score(node, other, old_name, other.name)
-        if known is not None and not _absorbed(node, known, score, old_name):
+        score = likeness(node, other, old_name, other.name)
+        if known is not None and not is_absorbed(node, known, score, old_name):
             continue
         if score < (_SAME_NAME if same else _OTHER_NAME):
             continue
         if best is None or score > best.confidence:
-            best = Move(candidate, round(min(score, 0.99), 3), not same)
-    return best
+            renamed = other.name != old_name
+            best = Move(candidate, round(min(score, 0.99), 3), renamed)
+    return best or _other_owner(symbol, new)
 
 
 def _candidates(
     symbol: Symbol, new: Tree, module: str, words: Counter[str]
-) -> Iterator[tuple[str, _Named, _Named | None]]:
+) -> Iterator[tuple[str, Named, Named | None]]:
     """Definitions of the new release, each with what it was before, if anything."""
     old = symbol.tree
     places = dict.fromkeys([symbol.module, module])
-    places |= dict.fromkeys(_defining(new, symbol.qualname))
+    places |= dict.fromkeys(_defining(new, symbol.qualname.split(".")[-1]))
     rare = (word for word in _distinctive(words) if len(old.mentions(word)) <= _RARE)
     hits: Counter[str] = Counter()
     for word in islice(rare, 10):
@@ -154,10 +204,14 @@ def _candidates(
 
 
 def _defining(new: Tree, name: str) -> list[str]:
+    """Modules that define the name, or the same without or with an underscore."""
+    bare = name.strip("_")
     pattern = re.compile(
-        rb"^\s*(?:async\s+)?(?:def|class)\s+" + name.encode() + rb"\b", re.M
+        rb"^\s*(?:async\s+)?(?:def|class)\s+_?" + bare.encode() + rb"\b", re.M
     )
-    return [m for m in new.mentions(name) if pattern.search(new.text(m))]
+    asked = dict.fromkeys([name, bare, f"_{bare}"])
+    mentioning = dict.fromkeys(m for one in asked for m in new.mentions(one))
+    return [m for m in mentioning if pattern.search(new.text(m))]
 
 
 def _distinctive(words: Counter[str]) -> list[str]:
@@ -169,56 +223,80 @@ def _distinctive(words: Counter[str]) -> list[str]:
     return sorted(dict.fromkeys(found), key=len, reverse=True)[:30]
 
 
-def _same_name_only(symbol: Symbol, new: Tree) -> Move | None:
-    """Constants have no body: only the name can tell."""
-    name = symbol.qualname
+def _value(symbol: Symbol, new: Tree, module: str) -> Move | None:
+    """Constants have no body: their name and what is assigned to it can tell."""
+    name, said = symbol.qualname, _assigned(symbol.node)
     pattern = re.compile(rb"^" + name.encode() + rb"\s*[:=]", re.M)
-    found = [
-        module
-        for module in new.mentions(name)
-        if pattern.search(new.text(module)) and module not in symbol.tree.mentions(name)
+    fresh = [
+        place
+        for place in new.mentions(name)
+        if pattern.search(new.text(place))
+        and not pattern.search(symbol.tree.text(place))
     ]
-    if len(found) != 1:
+    same = [p for p in fresh if said and _assigned(_bound_node(new, p, name)) == said]
+    for found in (same, fresh):
+        if len(found) == 1:
+            return Move(f"{found[0]}:{name}", 0.9 if found is same else 0.6, False)
+    return _renamed_value(symbol, new, module) if said else None
+
+
+def _renamed_value(symbol: Symbol, new: Tree, module: str) -> Move | None:
+    """The same value under another name that is new in the same module."""
+    before, parsed = symbol.tree.module(module), new.module(module)
+    if before is None or parsed is None:
         return None
-    return Move(f"{found[0]}:{name}", 0.6, False)
+    said = _assigned(symbol.node)
+    best: Move | None = None
+    for other in parsed.scope.names.keys() - before.scope.names.keys():
+        score = names_alike(symbol.qualname, other)
+        same = _assigned(_bound_node(new, module, other)) == said
+        if same and score >= _OTHER_NAME and (best is None or score > best.confidence):
+            best = Move(f"{module}:{other}", round(min(score, 0.99), 3), True)
+    return best
 
 
-def _alike(one: Counter[str], other: Counter[str]) -> float:
-    """Weighted overlap, from 0 to 1."""
-    shared = sum((one & other).values())
-    total = sum((one | other).values())
-    return shared / total if total else 0.0
+def _bound_node(tree: Tree, module: str, name: str) -> ast.AST | None:
+    parsed = tree.module(module)
+    found = parsed.scope.best(name) if parsed is not None else None
+    return found.node if found is not None else None
 
 
-def _score(old: _Named, new: _Named, name: str, other: str) -> float:
-    """How likely `new` is what `old` became, from 0 to 1.
-
-    Bodies are rewritten more often than parameters get other names, so for
-    functions these count apart.
-    """
-    body = _alike(tokens(old), tokens(new))
-    names = _names_alike(name, other)
-    plain = body * 0.8 + names * 0.2
-    if isinstance(old, ast.ClassDef) or isinstance(new, ast.ClassDef):
-        return plain
-    one, two = (set(signature_of(f).named) - {"self", "cls"} for f in (old, new))
-    if len(one) < 2 or not one & two:
-        return plain
-    shared = len(one & two) / len(one | two)
-    return max(plain, body * 0.45 + shared * 0.25 + names * 0.3)
+def _assigned(node: ast.AST | None) -> str | None:
+    """The text of what a statement assigns."""
+    return _text(node.value) if isinstance(node, ast.Assign | ast.AnnAssign) else None
 
 
-def _absorbed(gone: _Named, known: _Named, score: float, name: str) -> bool:
-    """Whether something that existed before has taken the lost one in."""
-    if score < _ABSORBED or sum(tokens(gone).values()) < _TELLING:
-        return False
-    if score >= _TWIN:
-        return True
-    return score >= _score(gone, known, name, known.name) + _CLOSER
+def _other_owner(symbol: Symbol, new: Tree) -> Move | None:
+    """A function of that name that is new elsewhere: a method that became a plain
+    function, a function that became a method, or a method of another class."""
+    gone, name = symbol.function, symbol.qualname.split(".")[-1]
+    if gone is None or name.startswith("__"):
+        return None
+    best: Move | None = None
+    for place in _defining(new, name):
+        parsed = new.module(place)
+        if parsed is None:
+            continue
+        for qualname, node in _functions(parsed.tree.body, name):
+            if find(symbol.tree, f"{place}:{qualname}") is not None:
+                continue
+            score = likeness(gone, node, name, name)
+            if score >= _SAME_NAME and (best is None or score > best.confidence):
+                best = Move(f"{place}:{qualname}", round(min(score, 0.9), 3), False)
+    return best
 
 
-def _names_alike(one: str, other: str) -> float:
-    return SequenceMatcher(None, one.lower(), other.lower()).ratio()
+def _functions(
+    body: list[ast.stmt], name: str
+) -> Iterator[tuple[str, ast.FunctionDef | ast.AsyncFunctionDef]]:
+    """Functions of that name in a module, and methods of its classes."""
+    for node in body:
+        if isinstance(node, function_types) and node.name == name:
+            yield name, node
+        elif isinstance(node, ast.ClassDef):
+            for inner in node.body:
+                if isinstance(inner, function_types) and inner.name == name:
+                    yield f"{node.name}.{name}", inner
 
 
 # Members -------------------------------------------------------------------------
@@ -228,20 +306,20 @@ def _member(symbol: Symbol, new: Tree, module: str, parts: list[str]) -> Move | 
     owner, name = ".".join(parts[:-1]), parts[-1]
     cls = class_at(new, module, owner)
     if cls is not None:
-        return _in_class(symbol, cls, name, f"{module}:{owner}")
+        found = _in_class(symbol, cls, name, f"{module}:{owner}")
+        return found or _definition(symbol, new, module)
     old_owner = find(symbol.tree, f"{module}:{owner}")
     if old_owner is None:
         return None
     moved = successor(old_owner, new, binding=False)
-    if moved is None:
-        return None
-    target_module, _, target = moved.symbol.partition(":")
+    target_module, _, target = moved.symbol.partition(":") if moved else ("", "", "")
     cls = class_at(new, target_module, target)
-    if cls is None:
-        return None
+    if moved is None or cls is None:
+        return _definition(symbol, new, module)
     if cls.member(name) is not None:
         return Move(f"{moved.symbol}.{name}", moved.confidence, False)
-    return _in_class(symbol, cls, name, moved.symbol)
+    found = _in_class(symbol, cls, name, moved.symbol)
+    return found or _definition(symbol, new, module)
 
 
 def _in_class(symbol: Symbol, cls: Class, name: str, place: str) -> Move | None:
@@ -250,7 +328,7 @@ def _in_class(symbol: Symbol, cls: Class, name: str, place: str) -> Move | None:
     if old_owner is None:
         return None
     best: Move | None = None
-    for other in _member_names(cls):
+    for other in cls.names():
         member = cls.member(other)
         if member is None:
             continue
@@ -258,27 +336,22 @@ def _in_class(symbol: Symbol, cls: Class, name: str, place: str) -> Move | None:
         known = old_owner.member(other)
         if known is not None:
             gone, was = symbol.function, known.function
-            if gone is None or was is None or not _absorbed(gone, was, score, name):
+            if gone is None or was is None or not is_absorbed(gone, was, score, name):
                 continue
         if score >= _OTHER_NAME and (best is None or score > best.confidence):
             best = Move(f"{place}.{other}", round(min(score, 0.99), 3), True)
     return best
 
 
-def _member_names(cls: Class) -> set[str]:
-    found: set[str] = set()
-    for one in cls.mro:
-        found |= one.scope.names.keys() | one.set_on_self.keys()
-    return found
-
-
 def _members_alike(
     symbol: Symbol, node: ast.AST, name: str, other: str, cls: Class
 ) -> float:
-    names = _names_alike(name, other)
+    names = names_alike(name, other)
     old = symbol.node
     if isinstance(old, function_types) and isinstance(node, function_types):
-        return _score(old, node, name, other)
+        return likeness(old, node, name, other)
+    if isinstance(old, ast.Assign) and isinstance(node, ast.Assign):
+        return 0.5 * (_text(old.value) == _text(node.value)) + 0.4 * names
     if isinstance(old, ast.AnnAssign) and isinstance(node, ast.AnnAssign):
         same = normal(old.annotation) == normal(node.annotation)
         default = _text(old.value) == _text(node.value)

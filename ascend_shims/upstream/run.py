@@ -1,12 +1,11 @@
-"""From what a person asks for to checked releases: opens, prefetches, judges."""
+"""From what a person asks for to checked releases: opens, fetches, judges."""
 
 from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,26 +13,25 @@ from packaging.version import Version
 
 from ..environment.versions import parse
 from ..errors import ConfigurationError
-from .check import Checked, Finding, check, paths_needed
+from .baselines import Locked, distribution_of
+from .check import Checked, Finding, paths_needed
+from .fetching import Releases
+from .judgement import Baseline, judged
 from .lock import Lock
+from .parsed import Shelf
+from .texts import Texts
 from .tree import Tree
 from .watched import Watched
 
 if TYPE_CHECKING:
-    from .sources import OpenedSource, Sources
+    from .sources import Sources
+    from .sources.meter import Stats
 
-__all__ = ["NoBaselineError", "Run", "beside", "distribution_of", "package_of"]
-
-_DISTRIBUTIONS = {"vllm_ascend": "vllm-ascend"}
+__all__ = ["NoBaselineError", "Run", "beside", "package_of"]
 
 
 class NoBaselineError(ConfigurationError):
     """There is no baseline to compare a release with."""
-
-
-def distribution_of(package: str) -> str:
-    """The distribution that brings an import package."""
-    return _DISTRIBUTIONS.get(package, package)
 
 
 def package_of(spec: str) -> str:
@@ -45,68 +43,162 @@ def package_of(spec: str) -> str:
     return match[1].replace("-", "_") if match else "vllm"
 
 
+def _exact(spec: str) -> str | None:
+    """The version that a source is bound to have, as far as its name tells."""
+    match = re.fullmatch(r"[A-Za-z][\w.-]*\s*==\s*([\w.+!-]+)", spec.strip())
+    return match[1] if match else None
+
+
 @dataclass
 class Run:
-    """One command's sources, lock and reliances."""
+    """One command's releases, lock and reliances."""
 
-    sources: Sources
+    releases: Releases
     lock: Lock
     watched: Sequence[Watched]
     baseline: str | None = None
     """A source to compare with, in place of the lock's own choice."""
+    search_all: bool = False
+    """Look for what is gone in the whole package, even if that has to be fetched."""
+    _locked: Locked = field(init=False)
+    _texts: dict[str, Texts] = field(default_factory=dict, init=False)
+    _shelf: Shelf = field(default_factory=Shelf, init=False)
+    _baselines: dict[str, Baseline] = field(default_factory=dict, init=False)
+    _told: Stats | None = field(default=None, init=False)
+    _begun: float = field(default_factory=time.monotonic, init=False)
+
+    def __post_init__(self) -> None:
+        self._locked = Locked(self.lock, self.releases)
+
+    @property
+    def sources(self) -> Sources:
+        return self.releases.sources
 
     def check(self, spec: str, package: str = "vllm") -> Checked:
         """Check the release that `spec` names against the baseline.
 
         Raises `SourceUnavailable` or `NoBaselineError`.
         """
-        begun = time.monotonic()
-        before = self.sources.stats
-        new = self._open(spec)
-        groups = self._groups(package, new.version)
-        self.prefetch(spec, package)
-        new_tree = Tree(new)
+        self.prefetch([spec], package)
+        new, texts = self.releases[spec], self._texts_of(spec)
         findings: list[Finding] = []
-        for baseline, watched in groups.items():
-            findings += self._checked(baseline, watched, new_tree, new.version)
-        after = self.sources.stats
-        problems = [f"{p.path}: {p.reason}" for p in new_tree.problems]
-        problems += [f"{path}: {reason}" for path, reason in new.problems.items()]
+        problems: dict[str, str] = {}
+        labels, notes = [], []
+        for name, watched in self._groups(package, new.version).items():
+            baseline = self._opened_baseline(name, watched, spec)
+            fetch = self._fetch(name, spec) if self._is_limited(texts) else None
+            done = judged(watched, baseline, texts, new.version, fetch)
+            findings += done.findings
+            problems |= {problem.path: problem.reason for problem in done.problems}
+            labels.append(self._label(name))
+            if name in self._locked.notes:
+                notes.append(self._locked.notes[name])
+        problems |= {p.path: p.reason for p in texts.problems.values()}
+        problems |= new.problems
         return Checked(
-            baseline=" and ".join(self._open(b).label for b in groups) or "nothing",
+            baseline=" and ".join(labels) or "nothing",
             release=new.label,
             findings=tuple(findings),
-            problems=tuple(problems),
-            costs={
-                "bytes": after.bytes - before.bytes,
-                "requests": after.requests - before.requests,
-                "seconds": round(time.monotonic() - begun, 3),
-            },
+            problems=tuple(f"{path}: {reason}" for path, reason in problems.items()),
+            notes=tuple(notes),
+            costs=self._costs(),
         )
 
-    def _checked(
-        self, baseline: str, watched: list[Watched], new: Tree, version: str | None
-    ) -> tuple[Finding, ...]:
-        old = self._open(baseline)
-        if baseline not in self._trees:
-            self._trees[baseline] = Tree(old)
-        facts = f"{watched[0].package}=={old.version}"
+    def save(self) -> None:
+        """Keep what was found out, for the next command."""
+        for baseline in self._baselines.values():
+            baseline.traces.save()
 
-        def hints(symbol: str) -> Sequence[str] | None:
-            return self.lock.callers(facts, symbol)
+    def _is_limited(self, texts: Texts) -> bool:
+        return texts.is_far and not self.search_all
 
-        return check(watched, self._trees[baseline], new, version=version, hints=hints)
+    def _label(self, name: str) -> str:
+        """What people call a baseline."""
+        if self.baseline is not None:
+            return self.releases[self.baseline].label
+        package, _, version = name.partition("==")
+        return f"{distribution_of(package).replace('_', '-')} {version}"
+
+    def _fetch(self, name: str, spec: str) -> Callable[[Sequence[str]], None]:
+        far = [one for one in (self._origin(name), spec) if one is not None]
+
+        def fetch(modules: Sequence[str]) -> None:
+            paths = _files(modules)
+            self.releases.fetch(dict.fromkeys(far, paths))
+
+        return fetch
+
+    def _origin(self, name: str) -> str | None:
+        """The source that a baseline's text is fetched from, if any."""
+        return self.baseline or self._locked.readable(name)
+
+    def _texts_of(self, spec: str) -> Texts:
+        if spec not in self._texts:
+            self._texts[spec] = Texts(self.releases[spec])
+        return self._texts[spec]
+
+    def _is_baseline(self, name: str, spec: str) -> bool:
+        """Whether the release that is checked holds what was locked, as far as that
+        can be told without fetching anything."""
+        if self.baseline is not None:
+            return False
+        texts = self._texts_of(spec)
+        return not texts.is_far and self.lock.baselines[name].holds(texts)
+
+    def _costs(self) -> dict[str, float]:
+        """What was spent since this was asked last."""
+        now, stats, told = time.monotonic(), self.sources.stats, self._told
+        self._told, begun, self._begun = stats, self._begun, now
+        return {
+            "bytes": stats.bytes - (told.bytes if told else 0),
+            "requests": stats.requests - (told.requests if told else 0),
+            "cached": stats.cached - (told.cached if told else 0),
+            "seconds": round(now - begun, 3),
+        }
+
+    def _opened_baseline(
+        self, name: str, watched: Sequence[Watched], spec: str
+    ) -> Baseline:
+        same = self._is_baseline(name, spec)
+        key = spec if same else name
+        if key not in self._baselines:
+            if same:
+                texts = self._texts_of(spec)
+            elif self.baseline is not None:
+                texts = self._texts_of(self.baseline)
+                name = self._named(name, watched[0].package)
+            else:
+                paths = paths_needed(watched, self.lock, name)
+                texts = Texts(self._locked.source(name, paths))
+
+            def hints(symbol: str) -> Sequence[str] | None:
+                return self.lock.callers(name, symbol)
+
+            locked = self.lock.baselines.get(name)
+            self._baselines[key] = Baseline.of(
+                texts,
+                self._shelf,
+                self.sources.cache,
+                hints,
+                tuple(locked.modules) if locked else (),
+                locked.probes if locked else {},
+            )
+        return self._baselines[key]
 
     def _groups(self, package: str, version: str | None) -> dict[str, list[Watched]]:
         """What is relied on of a release, by the source to compare it with."""
         groups: dict[str, list[Watched]] = {}
+        specs: dict[str, str] = {}
         for one in self.watched:
             if one.package == package and one.is_for(version):
-                spec = self.baseline or self._locked(one, version)
-                groups.setdefault(spec, []).append(one)
+                # Most have the same ranges, and choosing means reading versions.
+                alike = repr((one.ranges, one.claims))
+                if self.baseline is None and alike not in specs:
+                    specs[alike] = self._chosen(one, version)
+                groups.setdefault(self.baseline or specs[alike], []).append(one)
         return groups
 
-    def _locked(self, watched: Watched, version: str | None) -> str:
+    def _chosen(self, watched: Watched, version: str | None) -> str:
         distribution = distribution_of(watched.package)
         locked = self.lock.baseline_for(watched, version)
         if locked is None:
@@ -115,47 +207,66 @@ class Run:
                 f"with `shims lock {distribution}==VERSION`, or name a release with "
                 "--baseline"
             )
-        return f"{distribution}=={locked.partition('==')[2]}"
+        return locked
 
-    def prefetch(self, spec: str, package: str = "vllm") -> None:
-        """Bring here, with few requests, what `check` of the same release reads."""
-        new = self._open(spec)
-        for baseline, watched in self._groups(package, new.version).items():
-            old = self._open(baseline)
-            needed = paths_needed(watched, self.lock, f"{package}=={old.version}")
-            self._fetch(new, needed)
-            self._fetch(old, needed)
+    def prefetch(self, specs: Iterable[str], package: str = "vllm") -> None:
+        """Bring here, with few requests, what `check` of these releases reads.
 
-    @cached_property
-    def _trees(self) -> dict[str, Tree]:
-        return {}
+        Raises `SourceUnavailable` or `NoBaselineError`.
+        """
+        named = list(specs)
+        for spec in named:
+            self.releases.begin(spec)
+        needed: list[tuple[str, str, list[str]]] = []
+        for spec in named:
+            # Where the name tells the version, nothing has to be waited for.
+            version = _exact(spec) or self.releases[spec].version
+            for name, watched in self._groups(package, version).items():
+                if _exact(spec) is None and self._is_baseline(name, spec):
+                    continue
+                self._begin(name)
+                paths = paths_needed(watched, self.lock, self._named(name, package))
+                needed.append((spec, name, paths))
+        wanted: dict[str, dict[str, None]] = {}
+        for spec, name, paths in needed:
+            for one in (self._origin(name), spec):
+                if one is not None:
+                    wanted.setdefault(one, {}).update(dict.fromkeys(paths))
+        self.releases.fetch(wanted)
 
-    @cached_property
-    def _opened(self) -> dict[str, OpenedSource]:
-        return {}
+    def _begin(self, name: str) -> None:
+        if self.baseline is not None:
+            self.releases.begin(self.baseline)
+        else:
+            self._locked.begin(name)
+
+    def _named(self, name: str, package: str) -> str:
+        """What the lock calls a baseline."""
+        if self.baseline is None:
+            return name
+        return f"{package}=={self.releases[self.baseline].version}"
 
     def pairs(self, spec: str, package: str) -> list[tuple[Watched, Tree, Tree]]:
-        """Each thing relied on, with the baseline's tree and the release's."""
-        new = self._open(spec)
-        self.prefetch(spec, package)
-        tree = Tree(new)
+        """Each thing relied on, with the baseline's tree and the release's.
+
+        Raises `NoBaselineError` where there is no text of the baseline.
+        """
+        self.prefetch([spec], package)
+        tree = Tree(self._texts_of(spec), self._shelf)
         found = []
-        for baseline, watched in self._groups(package, new.version).items():
-            old = Tree(self._open(baseline))
+        groups = self._groups(package, self.releases[spec].version)
+        for name, watched in groups.items():
+            baseline = self._opened_baseline(name, watched, spec)
+            if baseline.tree.is_stub:
+                raise NoBaselineError(
+                    f"the text of {name} as it was locked is not at hand; name "
+                    "another source of it with --from"
+                )
+            old = Tree(baseline.texts, self._shelf)
             found += [(one, old, tree) for one in watched]
         return found
 
-    def _open(self, spec: str) -> OpenedSource:
-        if spec not in self._opened:
-            self._opened[spec] = self.sources.open(spec)
-        return self._opened[spec]
-
-    @staticmethod
-    def _fetch(source: OpenedSource, needed: Iterable[str]) -> None:
-        there = set(source.paths())
-        source.prefetch([path for path in needed if path in there])
-
-    def releases(self, package: str, first: str, *, prereleases: bool) -> list[str]:
+    def versions(self, package: str, first: str, *, prereleases: bool) -> list[str]:
         """Every release of a package from `first` on, oldest first."""
         distribution = distribution_of(package)
         found = []
@@ -167,6 +278,12 @@ class Run:
                 continue
             found.append(raw)
         return found
+
+
+def _files(modules: Iterable[str]) -> list[str]:
+    """Where these modules may lie."""
+    stems = [name.replace(".", "/") for name in modules]
+    return [f"{stem}{end}" for stem in stems for end in (".py", "/__init__.py")]
 
 
 def beside(registry: Path) -> Path:

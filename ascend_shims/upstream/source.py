@@ -9,15 +9,23 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ascend_shims.errors import ShimsError
 
-__all__ = ["DirectorySource", "Source", "SourceError"]
+__all__ = ["DirectorySource", "Mark", "Source", "SourceError"]
 
 
 class SourceError(ShimsError):
     """One file of a source cannot be read; the others can."""
+
+
+class Mark(NamedTuple):
+    """What an archive's table of contents says of a file's content."""
+
+    crc: int
+    size: int
+    packed: int
 
 
 class Source(Protocol):

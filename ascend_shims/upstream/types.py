@@ -120,11 +120,24 @@ def _attribute(
             return None
         for method, statement in one.set_on_self.get(expr.attr, ()):
             if isinstance(statement, ast.AnnAssign):
-                return annotated(tree, one.module, statement.annotation)
+                return _declared(tree, one, method, statement, depth)
             found = _set(tree, one, method, statement, depth)
             if found is not None:
                 return found
     return None
+
+
+def _declared(
+    tree: Tree, cls: Class, method: str, statement: ast.AnnAssign, depth: int
+) -> Class | str | None:
+    """The declared class; unknown where what is assigned is plainly another's."""
+    declared = annotated(tree, cls.module, statement.annotation)
+    if statement.value is None or not isinstance(declared, Class):
+        return declared
+    held = _value(tree, cls, method, statement.value, depth)
+    if isinstance(held, Class) and not held.inherits(declared.key):
+        return None
+    return declared
 
 
 def _set(
@@ -132,11 +145,18 @@ def _set(
 ) -> Class | str | None:
     if not isinstance(statement, ast.Assign):
         return None
+    return _value(tree, cls, method, statement.value, depth)
+
+
+def _value(
+    tree: Tree, cls: Class, method: str, value: ast.expr, depth: int
+) -> Class | str | None:
+    """The class of what a method assigns to an attribute of `self`."""
     binding = cls.scope.best(method)
     if binding is None or not isinstance(binding.node, function_types):
         return None
     place = Place(f"{cls.qualname}.{method}", cls.qualname, (binding.node,))
-    return instance_of(tree, cls.module, statement.value, place, depth + 1)
+    return instance_of(tree, cls.module, value, place, depth + 1)
 
 
 def _result(

@@ -30,6 +30,13 @@ Breakage = Literal[
     "returns-changed",
     "body-changed",
     "unreadable",
+    # Of a scan: what nobody asks of a patch.
+    "exists-nowhere",
+    "gate-never-true",
+    "reason-gone",
+    "contested",
+    "never-restored",
+    "bound-by-name",
 ]
 
 

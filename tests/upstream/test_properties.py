@@ -231,6 +231,7 @@ def functions(draw: st.DrawFn) -> str:
     return f"def f({', '.join(parts)}): ..."
 
 
+@settings(deadline=None)
 @given(
     text=functions(),
     count=st.integers(0, 4),
@@ -292,6 +293,7 @@ def test_launches_in_text() -> None:
     assert list(call_shapes(text, "f")) == [Shape(2, ("BLOCK",))]
 
 
+@settings(deadline=None)
 @given(st.lists(st.sampled_from(["f(1)", "f(a, b=f())", "x = [f(*a)]", "g('f(')"])))
 def test_text_finds_every_call_that_syntax_finds(lines: list[str]) -> None:
     text = "\n".join(lines)

@@ -178,7 +178,7 @@ CALLS = [
     Row(
         "other elements",
         "def f() -> list[tuple[str, int]]: return []",
-        "def f() -> list[Request]: return []",
+        "def f() -> list[Request]: return [Request()]",
         "up.m:f",
         "calls",
         "broken",
@@ -187,7 +187,7 @@ CALLS = [
     Row(
         "may be None now",
         "def f() -> int: return 1",
-        "def f() -> int | None: return 1",
+        "def f() -> int | None: return None",
         "up.m:f",
         "calls",
         "review",
@@ -372,7 +372,7 @@ REPLACES = [
         "replaces_function",
         "broken",
         "not-looked-up",
-        "up.d:f",
+        "up.n:f",
     ),
     Row(
         "method gone",

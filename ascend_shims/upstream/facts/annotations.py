@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-__all__ = ["normal", "tuple_arity"]
+__all__ = ["arguments", "normal", "split_union", "tuple_arity"]
 
 _RENAMED = {
     "List": "list",
@@ -74,8 +74,31 @@ def _subscript(node: ast.Subscript) -> str:
 def _union(nodes: list[ast.expr]) -> str:
     parts: set[str] = set()
     for node in nodes:
-        parts.update(_text(node).split(" | "))
+        parts.update(split_union(_text(node)))
     return " | ".join(sorted(parts - {"None"}) + sorted(parts & {"None"}))
+
+
+def split_union(text: str) -> list[str]:
+    """The members of a union, not those of unions inside its brackets."""
+    return _split(text, " | ")
+
+
+def _split(text: str, by: str) -> list[str]:
+    parts, depth, start, at = [], 0, 0, 0
+    while at < len(text):
+        depth += (text[at] in "[(") - (text[at] in "])")
+        if not depth and text.startswith(by, at):
+            parts.append(text[start:at])
+            start = at = at + len(by)
+        else:
+            at += 1
+    return [*parts, text[start:]]
+
+
+def arguments(text: str) -> tuple[str, list[str]]:
+    """`dict[str, int]` -> `dict` and its arguments."""
+    head, bracket, rest = text.partition("[")
+    return head, _split(rest[:-1], ", ") if bracket else []
 
 
 def tuple_arity(annotation: str | None) -> int | None:

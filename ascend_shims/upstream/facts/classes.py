@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
+from ascend_shims.upstream.facts.nodes import once_a_node, statements_in
 from ascend_shims.upstream.facts.resolve import Definition, expression, in_module
 from ascend_shims.upstream.facts.scope import Binding, Scope, function_types, scope_of
 from ascend_shims.upstream.index import tail
@@ -50,6 +51,11 @@ class Class:
     @property
     def key(self) -> tuple[str, str]:
         return (self.module.name, self.qualname)
+
+    def forget(self) -> None:
+        """Let go of the other classes, and of itself, which is first in its order."""
+        for name in ("bases", "mro", "outside"):
+            vars(self).pop(name, None)
 
     @cached_property
     def bases(self) -> tuple[Class | str, ...]:
@@ -101,24 +107,11 @@ class Class:
     @cached_property
     def set_on_self(self) -> dict[str, list[tuple[str, ast.stmt]]]:
         """Attributes that methods assign on `self`: method and statement."""
-        found: dict[str, list[tuple[str, ast.stmt]]] = {}
-        for method in self.methods():
-            first = _first(method)
-            if first is None:
-                continue
-            for node in ast.walk(method):
-                for target in _stored(node):
-                    if isinstance(target.value, ast.Name) and target.value.id == first:
-                        assert isinstance(node, ast.stmt)
-                        found.setdefault(target.attr, []).append((method.name, node))
-        return found
+        return _set_on_self(self.node)
 
     def methods(self) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
         """The functions that this class body defines."""
-        for name in self.scope.names:
-            binding = self.scope.best(name)
-            if binding is not None and isinstance(binding.node, function_types):
-                yield binding.node
+        return _methods(self.scope)
 
     def own(self, name: str) -> Member | None:
         """A member that this class itself defines."""
@@ -141,8 +134,36 @@ class Class:
                 return found
         return None
 
+    def names(self) -> set[str]:
+        """Names of all members, those of its bases and set on `self` too."""
+        found: set[str] = set()
+        for one in self.mro:
+            found |= one.scope.names.keys() | one.set_on_self.keys()
+        return found
+
     def inherits(self, other: tuple[str, str]) -> bool:
         return any(one.key == other for one in self.mro)
+
+
+def _methods(scope: Scope) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    for name in scope.names:
+        binding = scope.best(name)
+        if binding is not None and isinstance(binding.node, function_types):
+            yield binding.node
+
+
+@once_a_node
+def _set_on_self(cls: ast.ClassDef) -> dict[str, list[tuple[str, ast.stmt]]]:
+    found: dict[str, list[tuple[str, ast.stmt]]] = {}
+    for method in _methods(scope_of(cls.body)):
+        first = _first(method)
+        if first is None:
+            continue
+        for node in statements_in(method):
+            for target in _stored(node):
+                if isinstance(target.value, ast.Name) and target.value.id == first:
+                    found.setdefault(target.attr, []).append((method.name, node))
+    return found
 
 
 def _name(node: ast.expr) -> str:

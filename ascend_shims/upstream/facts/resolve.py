@@ -109,7 +109,7 @@ def _step(
     value = binding.value
     if isinstance(value, ast.Name | ast.Attribute):
         target = _dotted(tree, parsed, value, here)
-        if target is not None and target.kind in ("function", "class"):
+        if target is not None and target.kind in ("function", "class", "module"):
             return target
     return Definition("value", module, name, binding, hops)
 

@@ -96,6 +96,14 @@ class Signature:
         """Forwards whatever it is given."""
         return self.takes_any_positional and self.takes_any_keyword
 
+    def binds_like(self, other: Signature) -> bool:
+        """Whether every call binds to both in the same way."""
+        one, two = (
+            [(p.name, p.kind, p.is_required) for p in signature.parameters]
+            for signature in (self, other)
+        )
+        return one == two
+
     def without_first(self) -> Signature:
         """As seen through an instance or class."""
         if not self.parameters or not self.parameters[0].is_positional:
@@ -145,6 +153,12 @@ class Signature:
             and p.kind != "positional_only"
         ]
         return Shape(required, tuple(keywords))
+
+    def least_call(self) -> Shape:
+        """Required parameters alone, by position where that can be."""
+        required = [p for p in self.parameters if p.is_required]
+        keywords = [p.name for p in required if not p.is_positional]
+        return Shape(len(required) - len(keywords), tuple(keywords))
 
     def __str__(self) -> str:
         return f"({', '.join(p.name for p in self.parameters)})"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
 
 from ascend_shims.upstream.facts.annotations import normal
 from ascend_shims.upstream.facts.body import (
@@ -16,25 +15,14 @@ from ascend_shims.upstream.facts.body import (
 )
 from ascend_shims.upstream.facts.classes import Class, Member, class_at
 from ascend_shims.upstream.facts.fields import has_fields, init_of_fields
+from ascend_shims.upstream.facts.record import Record, SymbolKind
 from ascend_shims.upstream.facts.resolve import Definition, expression, in_module
 from ascend_shims.upstream.facts.scope import function_types
 from ascend_shims.upstream.facts.signature import ANYTHING, Signature, signature_of
+from ascend_shims.upstream.parsed import digest_of
 from ascend_shims.upstream.tree import Module, Tree
 
 __all__ = ["Symbol", "SymbolKind", "find", "split"]
-
-SymbolKind = Literal[
-    "function",
-    "async",
-    "static",
-    "classmethod",
-    "property",
-    "class",
-    "value",
-    "set",
-    "module",
-    "external",
-]
 
 _BOUND = ("function", "async", "classmethod", "property")
 
@@ -99,16 +87,34 @@ class Symbol:
             return written.without_first()
         return written
 
+    @property
+    def record(self) -> Record | None:
+        """What a lock says of it, where there is no text of the release."""
+        return self.tree.records.get(self.name)
+
     @cached_property
     def body(self) -> str:
+        if self.record is not None:
+            return self.record.body
         return "" if self.node is None else body_hash(self.node)
 
     @cached_property
     def quiet_body(self) -> str:
+        if self.record is not None:
+            return self.record.quiet
         return "" if self.node is None else quiet_hash(self.node)
 
     @cached_property
+    def written(self) -> str:
+        """Names the definition as it is written."""
+        if self.record is not None:
+            return self.record.text
+        return digest_of(self.source)[:16]
+
+    @cached_property
     def returns(self) -> Returns:
+        if self.record is not None:
+            return self.record.returns or Returns()
         function = self.function
         return Returns() if function is None else returns_of(function)
 
@@ -119,8 +125,17 @@ class Symbol:
 
     @property
     def decorators(self) -> tuple[str, ...]:
+        if self.record is not None:
+            return self.record.decorators
         found = getattr(self.node, "decorator_list", [])
         return tuple(ast.unparse(decorator) for decorator in found)
+
+    @property
+    def base_names(self) -> tuple[str, ...]:
+        """Of a class, what it derives from, as written."""
+        if self.record is not None:
+            return self.record.written_bases
+        return tuple(ast.unparse(base) for base in getattr(self.node, "bases", []))
 
     @cached_property
     def source(self) -> bytes:

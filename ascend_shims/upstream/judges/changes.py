@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from ascend_shims.upstream.facts.annotations import tuple_arity
+from ascend_shims.upstream.facts.annotations import (
+    arguments,
+    split_union,
+    tuple_arity,
+)
 from ascend_shims.upstream.facts.signature import Signature
 from ascend_shims.upstream.facts.symbol import Symbol
 from ascend_shims.upstream.judging import Case, Finding
 from ascend_shims.upstream.verdict import Breakage
 
 __all__ = [
+    "is_wider",
     "kind_change",
     "lost_bases",
     "misplaced",
@@ -27,6 +32,12 @@ _NATURES = {
     "set": "an attribute set by a method",
     "module": "a module",
 }
+
+
+_SINGLE = frozenset(
+    {"Tensor", "int", "float", "bool", "str", "bytes", "list", "dict", "set"}
+)
+"""Types of one value, whatever else the source defines."""
 
 
 def kind_change(case: Case) -> Finding | None:
@@ -88,8 +99,13 @@ def return_change(before: Symbol, after: Symbol) -> tuple[bool, str] | None:
     """Whether what comes back changed: certainly, and in which words."""
     if before.function is None or after.function is None:
         return None
+    if before.written == after.written:
+        return None
     old, new = before.returns, after.returns
     old_said, new_said = before.return_annotation, after.return_annotation
+    if old.settled and before.quiet_body == after.quiet_body:
+        # Only the annotation was put right.
+        return None
     if old.yields != new.yields:
         return True, "it is a generator now" if new.yields else "it yields no longer"
     lengths = (_arity(before), _arity(after))
@@ -100,26 +116,58 @@ def return_change(before: Symbol, after: Symbol) -> tuple[bool, str] | None:
     if old_said == "None" and new_said not in (None, "None") and new.gives_value:
         return True, f"it returns `{new_said}` where it returned nothing"
     if old_said and new_said and old_said != new_said:
-        certain = not _is_wider(old_said, new_said)
+        certain = not (is_wider(old_said, new_said) or _overlap(old_said, new_said))
         return certain, f"it returns `{new_said}` where it returned `{old_said}`"
     return None
 
 
 def _arity(symbol: Symbol) -> frozenset[int]:
-    said = tuple_arity(symbol.return_annotation)
-    return symbol.returns.arities or frozenset({said} if said is not None else ())
+    """How many values come back; nothing where that is not known."""
+    said = symbol.return_annotation
+    if symbol.returns.arities:
+        alone = not symbol.returns.only_tuples and _is_single(said)
+        return symbol.returns.arities | ({1} if alone else set())
+    count = tuple_arity(said)
+    if count is not None:
+        return frozenset({count})
+    return frozenset({1} if _is_single(said) and symbol.returns.gives_value else ())
+
+
+def _is_single(said: str | None) -> bool:
+    """Whether an annotation says that one value comes back which is no tuple."""
+    return said is not None and "|" not in said and said.split("[")[0] in _SINGLE
 
 
 def _count(lengths: frozenset[int]) -> str:
-    return " or ".join(str(length) for length in sorted(lengths)) + " values"
+    words = " or ".join(str(length) for length in sorted(lengths))
+    return "one value" if words == "1" else f"{words} values"
 
 
-def _is_wider(old: str, new: str) -> bool:
+def is_wider(old: str, new: str) -> bool:
     """A union with more or fewer members, or a type that says more of the same."""
-    one, other = set(old.split(" | ")), set(new.split(" | "))
-    if one <= other or other <= one:
-        return True
-    return old.split("[")[0] == new.split("[")[0] and ("[" in old) != ("[" in new)
+    return _covers(old, new) or _covers(new, old)
+
+
+def _overlap(old: str, new: str) -> bool:
+    """Whether some value is of both types, `None` apart."""
+    shared = set(split_union(old)) & set(split_union(new))
+    return bool(shared - {"None"})
+
+
+def _covers(wide: str, narrow: str) -> bool:
+    """Whether every member of one union is one of the other, as far as it says."""
+    members = split_union(wide)
+    return all(
+        any(one == other or _says_more(one, other) for one in members)
+        for other in split_union(narrow)
+    )
+
+
+def _says_more(wide: str, narrow: str) -> bool:
+    (head, inner), (other, its) = arguments(wide), arguments(narrow)
+    if head != other or bool(inner) != bool(its):
+        return head == other
+    return len(inner) == len(its) and all(map(_covers, inner, its))
 
 
 def lost_bases(before: Symbol, after: Symbol) -> list[str]:

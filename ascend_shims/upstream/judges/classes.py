@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ascend_shims.upstream.facts.fields import Field, fields_of
+from ascend_shims.upstream.facts.fields import Field, fields_of, has_fields
+from ascend_shims.upstream.facts.signature import Shape
 from ascend_shims.upstream.facts.symbol import find
 from ascend_shims.upstream.judges.changes import kind_change
 from ascend_shims.upstream.judges.replaced import lookup_gone
@@ -16,6 +17,8 @@ def judge_fields(case: Case) -> Finding | None:
     before, after = case.before.cls, case.there.cls
     if before is None or after is None:
         return kind_change(case)
+    if not (has_fields(before) and has_fields(after)):
+        return _by_constructor(case)
     old, new = fields_of(before), fields_of(after)
     olds = {f.name: f for f in old if f.in_init}
     news = {f.name: f for f in new if f.in_init}
@@ -37,6 +40,13 @@ def judge_fields(case: Case) -> Finding | None:
             "raises TypeError when it is defined",
         )
     return None
+
+
+def _by_constructor(case: Case) -> Finding | None:
+    """A constructor that is written out takes the place of the fields."""
+    old, new = case.before.signature, case.there.signature
+    refusal = new.refusal(Shape(0, tuple(old.named)))
+    return None if refusal is None else _finding(case, refusal)
 
 
 def _ends_defaulted(fields: tuple[Field, ...]) -> bool:

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from ascend_shims.upstream.facts.symbol import find
+import ast
+
+from ascend_shims.upstream.facts.annotations import normal
+from ascend_shims.upstream.facts.symbol import Symbol, find
+from ascend_shims.upstream.judges.changes import is_wider
 from ascend_shims.upstream.judging import Case, Finding
 from ascend_shims.upstream.moves import successor
 from ascend_shims.upstream.verdict import Breakage
@@ -22,7 +26,7 @@ def judge_presence(case: Case) -> Finding | None:
             "review",
             "unreadable",
             f"`{case.module}` of {case.new.label} cannot be read, so nothing can be "
-            f"said of `{case.symbol}`",
+            f"said of `{case.symbol}`{_why_unreadable(case)}",
         )
     binding = case.reliance.how in _BINDING_HOWS
     move = successor(case.before, case.new, binding=binding)
@@ -44,6 +48,12 @@ def judge_presence(case: Case) -> Finding | None:
         move.symbol,
         move.confidence,
     )
+
+
+def _why_unreadable(case: Case) -> str:
+    path = case.new.path(case.module)
+    said = [one for one in case.new.problems if one.path == path]
+    return f": {said[0].path}: {said[0].reason}" if said else ""
 
 
 def _gone(case: Case) -> str:
@@ -86,6 +96,9 @@ def judge_attribute(case: Case) -> Finding | None:
             "kind-changed",
             f"`{case.symbol}` was a method and is a value now",
         )
+    retyped = _retyped(case)
+    if retyped is not None:
+        return retyped
     late = _no_longer_from_constructor(case)
     if late is not None:
         return Finding(
@@ -95,6 +108,24 @@ def judge_attribute(case: Case) -> Finding | None:
             "reading it earlier fails",
         )
     return None
+
+
+def _retyped(case: Case) -> Finding | None:
+    """What is read is of another type, as far as both releases say so."""
+    old, new = (_type(symbol) for symbol in (case.before, case.there))
+    if old is None or new is None or old == new:
+        return None
+    return Finding(
+        "review" if is_wider(old, new) else "broken",
+        "returns-changed",
+        f"`{case.symbol}` is of type `{new}` now, where it was `{old}`",
+    )
+
+
+def _type(symbol: Symbol) -> str | None:
+    if isinstance(symbol.node, ast.AnnAssign):
+        return normal(symbol.node.annotation)
+    return symbol.return_annotation if symbol.kind == "property" else None
 
 
 def _no_longer_from_constructor(case: Case) -> str | None:

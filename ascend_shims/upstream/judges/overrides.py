@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from ascend_shims.upstream.facts.symbol import Symbol, find
 from ascend_shims.upstream.judges.bodies import constructor_review, copy_review
 from ascend_shims.upstream.judges.changes import (
@@ -41,17 +43,28 @@ def _class_overridden(case: Case) -> Finding | None:
     before, after = case.before, case.there
     if after.kind != "class":
         return kind_change(case)
-    lost = lost_bases(before, after)
-    assert before.cls is not None
-    assert after.cls is not None
-    old, new = _base_names(before), _base_names(after)
-    if lost or old != new:
+    if lost_bases(before, after) or _gave_up_members(before, after):
+        old, new = _base_names(before), _base_names(after)
         return Finding(
             "broken",
             "base-changed",
             f"`{case.symbol}` derives from {_say(new)} now, not from {_say(old)}",
         )
-    return unbound_site(case)
+    constructed = unbound_site(case)
+    # A subclass that leaves the constructor alone inherits the new one.
+    return replace(constructed, kind="review") if constructed else None
+
+
+def _gave_up_members(before: Symbol, after: Symbol) -> bool:
+    """Whether methods that the class had itself are those of a base it got since."""
+    assert before.cls is not None
+    assert after.cls is not None
+    known = {one.qualname for one in before.cls.mro} | before.cls.outside
+    for method in before.cls.methods():
+        now = after.cls.member(method.name)
+        if now is not None and now.owner.qualname not in known:
+            return True
+    return False
 
 
 def _base_names(symbol: Symbol) -> list[str]:
@@ -81,7 +94,19 @@ def _super_call(case: Case) -> Finding | None:
 def judge_constructor(case: Case) -> Finding | None:
     init = _constructor_case(case)
     finding = unbound_site(init) or _super_call(init) or first_passed(init)
-    return finding or constructor_review(init)
+    return finding or _lost_base(case) or constructor_review(init)
+
+
+def _lost_base(case: Case) -> Finding | None:
+    """A subclass of ours is no longer what `isinstance` and `super()` need."""
+    lost = lost_bases(case.before, case.there)
+    if not lost:
+        return None
+    return Finding(
+        "broken",
+        "base-changed",
+        f"`{case.symbol}` is no longer a `{lost[0]}`, nor is a subclass of it",
+    )
 
 
 def _constructor_case(case: Case) -> Case:

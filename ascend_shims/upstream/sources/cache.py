@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from ...files import make_folder
 from .limits import CACHE_BYTES
 
 __all__ = ["Cache", "cache_directory"]
@@ -91,7 +92,7 @@ class Cache:
             return False
         digest = hashlib.sha256(data).hexdigest().encode()
         try:
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_folder(path.parent)
             with self.scratch(path.parent) as temporary:
                 temporary.write_bytes(_MAGIC + digest + b"\n" + data)
                 temporary.replace(path)
@@ -106,7 +107,7 @@ class Cache:
         where = folder or self.root
         try:
             if where is not None:
-                where.mkdir(parents=True, exist_ok=True, mode=0o700)
+                make_folder(where)
             handle, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=where)
         except OSError:
             if folder is not None:

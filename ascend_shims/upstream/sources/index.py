@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 import time
 import zlib
+from collections import defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 import msgspec
@@ -47,16 +50,22 @@ class Wanted(msgspec.Struct, frozen=True):
     def best(self, links: Iterable[Link]) -> tuple[Link, ...]:
         """The files of the newest release wanted, builds (`+cpu`) and all."""
         specifiers = SpecifierSet(self.specifier, prereleases=self.prereleases)
-        known = [(Version(link.version), link) for link in links]
+        known = [(_version(link.version), link) for link in links]
         wanted = set(specifiers.filter({version for version, _ in known}))
         if not wanted:
             return ()
-        newest = Version(max(wanted).public)
+        newest = _version(max(wanted).public)
         return tuple(
             link
             for version, link in known
-            if version in wanted and Version(version.public) == newest
+            if version in wanted and _version(version.public) == newest
         )
+
+
+@lru_cache(maxsize=4096)
+def _version(text: str) -> Version:
+    # Every release is looked for among the same thousands of files.
+    return Version(text)
 
 
 def wanted(project: str, specifier: str, prereleases: bool | None = None) -> Wanted:
@@ -109,6 +118,7 @@ class Offers:
         self._meter = meter
         self._offline = offline
         self._pages: dict[tuple[str, str], _Page] = {}
+        self._locks: dict[str, threading.Lock] = defaultdict(threading.Lock)
         self.notes: list[str] = []
         """What a person should know, one sentence each."""
 
@@ -151,7 +161,7 @@ class Offers:
         for place in (*self._access.find_links, *self._access.indexes):
             links = self._offered(place, release)
             seen = seen or bool(links)
-            found.update(Version(link.version) for link in links if not link.yanked)
+            found.update(_version(link.version) for link in links if not link.yanked)
         if not seen:
             places = [*self._access.find_links, *self._access.indexes]
             raise NoSuchRelease(self._missing(release, (), places))
@@ -168,7 +178,7 @@ class Offers:
         where = (
             ", ".join(shown(place) for place in places) or "nowhere: no index is set"
         )
-        known = sorted({Version(link.version) for link in links})
+        known = sorted({_version(link.version) for link in links})
         if not known:
             return f"{release.project} is not offered by {where}"
         newest = ", ".join(str(version) for version in known[-3:])
@@ -215,10 +225,17 @@ class Offers:
         return tuple(links)
 
     def _remote(self, place: str, url: str, release: Wanted) -> tuple[Link, ...]:
+        # Releases are opened side by side, and a page is asked for once.
+        with self._locks[url]:
+            return self._page(place, url, release)
+
+    def _page(self, place: str, url: str, release: Wanted) -> tuple[Link, ...]:
         index, project = bare(place), release.project
         kept = self._pages.get((index, project)) or _load(
             self._cache.get("page", index, project)
         )
+        if kept is not None:
+            self._pages[index, project] = kept
         if kept is not None and self._good_enough(kept, release):
             self._meter.count(cached=1)
             return kept.links

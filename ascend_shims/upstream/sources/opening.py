@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import threading
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
@@ -15,6 +16,7 @@ from .progress import Progress, Silent
 from .settings import IndexSettings, access_from
 
 if TYPE_CHECKING:
+    from .cache import Cache
     from .releases import Shop
 
 __all__ = ["OpenedSource", "Sources", "open_source"]
@@ -51,6 +53,8 @@ class OpenedSource(Source, Protocol):
 class Sources:
     """Opens sources that share connections, the cache and one count of costs.
 
+    Several may be opened at once, from several threads.
+
     Args:
         index: what the command line says of the index; what it leaves open comes
             from pip's variables and files, then from pip's default.
@@ -71,8 +75,10 @@ class Sources:
     ) -> None:
         self._index = index
         self._offline = offline
-        self._progress = progress or Silent()
+        self.progress = progress or Silent()
         self._packages = tuple(packages)
+        self._lock = threading.RLock()
+        self._kept: Cache | None = None
         self._opened: Shop | None = None
 
     @property
@@ -80,18 +86,28 @@ class Sources:
         return self._opened.meter.stats if self._opened else Stats()
 
     @property
-    def _shop(self) -> Shop:
-        if self._opened is None:
-            from .cache import Cache, cache_directory
-            from .releases import Shop
+    def cache(self) -> Cache:
+        """What outlives the process."""
+        from .cache import Cache, cache_directory
 
-            self._opened = Shop.of(
-                access_from(self._index, os.environ),
-                Cache(cache_directory(os.environ)),
-                self._progress,
-                offline=self._offline,
-            )
-        return self._opened
+        with self._lock:
+            if self._kept is None:
+                self._kept = Cache(cache_directory(os.environ))
+            return self._kept
+
+    @property
+    def _shop(self) -> Shop:
+        from .releases import Shop
+
+        with self._lock:
+            if self._opened is None:
+                self._opened = Shop.of(
+                    access_from(self._index, os.environ),
+                    self.cache,
+                    self.progress,
+                    offline=self._offline,
+                )
+            return self._opened
 
     def releases(self, distribution: str) -> Sequence[str]:
         """Every release that the indexes offer, pre-releases too, oldest first.

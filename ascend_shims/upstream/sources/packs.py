@@ -59,9 +59,12 @@ class PackSource:
         pack: Pack,
         meter: Meter,
         notes: Sequence[str] = (),
+        *,
+        identity: str | None = None,
     ) -> None:
         self.label = label
         self.version = version
+        self.identity = identity
         self.problems: Mapping[str, str] = pack.problems
         self.notes = tuple(notes)
         self._pack = pack

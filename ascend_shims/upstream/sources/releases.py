@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
@@ -39,6 +39,8 @@ class Shop:
     meter: Meter
     progress: Progress
     offline: bool
+    unkept: dict[tuple[str, ...], bytes] = field(default_factory=dict)
+    """Files' bytes that the cache did not take."""
 
     @classmethod
     def of(
@@ -127,11 +129,27 @@ class _Opener:
     ) -> ZipSource:
         meter, notes = self._shop.meter, self._shop.offers.notes
         label = self._label(link)
-        return ZipSource(label, link.version, listing, blocks, meter, notes)
+        return ZipSource(
+            label,
+            link.version,
+            listing,
+            blocks,
+            meter,
+            notes,
+            identity=link.hash or None,
+            is_far=isinstance(blocks, RemoteBlocks),
+        )
 
     def _pack(self, link: Link, pack: Pack) -> PackSource:
         meter, notes = self._shop.meter, self._shop.offers.notes
-        return PackSource(self._label(link), link.version, pack, meter, notes)
+        return PackSource(
+            self._label(link),
+            link.version,
+            pack,
+            meter,
+            notes,
+            identity=link.hash or None,
+        )
 
     def _key(self, link: Link) -> tuple[str, ...]:
         # Without a hash the index does not say which content it means: such a
@@ -149,13 +167,15 @@ class _Opener:
             listing = _load(cache.get("listing", *self._key(link)), Listing)
             if listing is not None:
                 file = RemoteFile(link, self._shop.transport)
-                return self._zip(link, listing, self._blocks(link, file))
+                return self._zip(link, listing, self._blocks(file))
         pack = _load(cache.get("pack", *self._pack_key(link)), Pack)
         return self._pack(link, pack) if pack is not None else None
 
-    def _blocks(self, link: Link, file: RemoteFile) -> RemoteBlocks:
+    def _blocks(self, file: RemoteFile) -> RemoteBlocks:
         shop = self._shop
-        return RemoteBlocks(link, file, shop.cache, shop.meter, offline=shop.offline)
+        return RemoteBlocks(
+            self._project, file, shop.cache, shop.meter, shop.unkept, shop.offline
+        )
 
     def _in_parts(self, link: Link) -> ZipSource:
         file = RemoteFile(link, self._shop.transport)
@@ -163,7 +183,7 @@ class _Opener:
         listing = read_listing(file.size, file.fetch)
         data = msgspec.msgpack.encode(listing)
         self._shop.cache.put("listing", *self._key(link), data=data)
-        return self._zip(link, listing, self._blocks(link, file))
+        return self._zip(link, listing, self._blocks(file))
 
     def _whole(self, link: Link) -> PackSource:
         shop = self._shop

@@ -13,6 +13,7 @@ import ssl
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -36,7 +37,7 @@ from .urls import Origin, bare, credentials, origin, shown
 
 __all__ = ["CONNECTIONS", "Transport"]
 
-CONNECTIONS = 6
+CONNECTIONS = 8
 """At once, to one server."""
 
 _REDIRECTS = 5
@@ -83,6 +84,9 @@ class Transport:
     def __init__(self, access: Access, meter: Meter) -> None:
         self._access = access
         self._meter = meter
+        # One set for all releases, so that their connections are used again.
+        self.workers = ThreadPoolExecutor(CONNECTIONS, "shims-fetch")
+        """Threads for requests that can be made side by side."""
         self._lock = threading.Lock()
         self._managers: dict[tuple[str | None, bool, bool], urllib3.PoolManager] = {}
         self._proxies = Proxies(access.proxy, access.environ)
@@ -131,14 +135,14 @@ class Transport:
     ) -> urllib3.PoolManager:
         context = self._context(checked=not trusted) if secure else None
         if proxy is None:
-            return urllib3.PoolManager(maxsize=CONNECTIONS, ssl_context=context)
+            return urllib3.PoolManager(maxsize=2 * CONNECTIONS, ssl_context=context)
         login = credentials(proxy)
         headers = (
             urllib3.make_headers(proxy_basic_auth=":".join(login)) if login else None
         )
         return urllib3.ProxyManager(
             bare(proxy),
-            maxsize=CONNECTIONS,
+            maxsize=2 * CONNECTIONS,
             proxy_headers=headers,
             ssl_context=context,
             proxy_ssl_context=context,

@@ -19,7 +19,7 @@ from typing import Protocol
 import msgspec
 
 from ...errors import ShimsError
-from ..source import SourceError
+from ..source import Mark, SourceError
 from .layout import unsafe
 from .limits import DIRECTORY_BYTES, MEMBER_BYTES
 from .meter import Meter, Stats
@@ -143,7 +143,8 @@ def read_listing(size: int, fetch: Callable[[int, int], bytes]) -> Listing:
         path = _import_path(info.filename)
         if path is None:
             continue
-        reason = unsafe(info.orig_filename) or unsafe(path)
+        name = info.orig_filename
+        reason = unsafe(name) or (unsafe(path) if path != name else None)
         if reason:
             problems[info.orig_filename] = reason
             continue
@@ -256,9 +257,14 @@ class ZipSource:
         blocks: Blocks,
         meter: Meter,
         notes: Sequence[str] = (),
+        *,
+        identity: str | None = None,
+        is_far: bool = False,
     ) -> None:
         self.label = label
         self.version = version
+        self.identity = identity
+        self.is_far = is_far
         self.problems: Mapping[str, str] = listing.problems
         self.notes = tuple(notes)
         self._members = {member.path: member for member in listing.members}
@@ -271,6 +277,10 @@ class ZipSource:
 
     def paths(self) -> Sequence[str]:
         return tuple(self._members)
+
+    def mark(self, path: str) -> Mark | None:
+        member = self._members.get(path)
+        return Mark(member.crc, member.size, member.packed) if member else None
 
     def read(self, path: str) -> bytes:
         try:

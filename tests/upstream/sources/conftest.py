@@ -91,11 +91,16 @@ class Mirror:
     broken: int = 0
     """So many whole downloads break off in the middle."""
     asked: list[Request] = field(default_factory=list)
-    sent: int = 0
+    bodies: list[int] = field(default_factory=list)
+    """How many bytes each answer has, noted before it is sent."""
 
     @property
     def index(self) -> str:
         return f"http://{self.address}/simple"
+
+    @property
+    def sent(self) -> int:
+        return sum(self.bodies)
 
     def add(self, file: Path) -> Path:
         self.files[file.name] = file
@@ -151,6 +156,7 @@ class _Handler(BaseHTTPRequestHandler):
     def _answer(
         self, status: int, body: bytes = b"", headers: Mapping[str, str] | None = None
     ) -> None:
+        self.mirror.bodies.append(len(body))
         self.send_response(status)
         for name, value in {
             "Content-Length": str(len(body)),
@@ -160,7 +166,6 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         with contextlib.suppress(OSError):
             self.wfile.write(body)
-        self.mirror.sent += len(body)
 
     def _chunks(self, body: bytes, kind: str) -> None:
         self.send_response(200)

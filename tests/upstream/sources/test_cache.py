@@ -141,6 +141,7 @@ for turn in range(10**9):
         found = cache.get("kind", str(key))
         if found not in (None, data):
             sys.exit("wrong bytes")
+    print(turn, flush=True)
 """
 
 
@@ -157,9 +158,13 @@ def test_two_writers_one_of_them_killed(tmp_path: Path) -> None:
         for writer in writers:
             assert writer.stdout is not None
             assert writer.stdout.readline() == b"go\n"
-        time.sleep(0.3)
+            # It has written everything once, and is at it again.
+            assert writer.stdout.readline() == b"0\n"
         writers[0].kill()
-        time.sleep(0.2)
+        writers[0].wait()
+        assert writers[1].stdout is not None
+        turns = [writers[1].stdout.readline() for _ in range(5)]
+        assert turns == [b"%d\n" % turn for turn in range(1, 6)]
         assert writers[1].poll() is None
     finally:
         for writer in writers:

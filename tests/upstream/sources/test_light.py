@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
-
 import pytest
+
+from ...fresh import python
 
 
 def _loaded(code: str) -> set[str]:
-    done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nimport sys\nprint(*sorted(sys.modules))"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    return set(done.stdout.split())
+    return set(python(f"{code}\nimport sys\nprint(*sorted(sys.modules))").split())
 
 
 def test_the_package_is_light() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import random
+import threading
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,31 @@ def test_the_size_is_said_before_the_bar() -> None:
     assert text.getvalue() == (
         "downloading pkg-1.0.tar.gz, 12.3 MB\ndownloading other.whl, of unknown size\n"
     )
+
+
+def test_downloads_side_by_side_have_a_bar_each() -> None:
+    text = io.StringIO()
+    bar = Bar(Console(file=text, width=80, force_terminal=True))
+    bar.count("checked", 0, 12)
+    both = threading.Barrier(2)
+
+    def download(name: str) -> None:
+        bar.begin(name, 2_000_000)
+        both.wait()
+        bar.advance(1_000_000)
+        both.wait()
+        bar.end()
+
+    threads = [threading.Thread(target=download, args=(n,)) for n in ("a.gz", "b.gz")]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    bar.count("checked", 12, 12)
+    shown = text.getvalue()
+    assert "downloading a.gz, 2.0 MB" in shown
+    assert "downloading b.gz, 2.0 MB" in shown
+    assert "0/12" in shown
 
 
 def test_groups_keep_to_a_size_and_to_neighbours() -> None:

@@ -12,6 +12,7 @@ import pytest
 from ascend_shims.upstream.source import SourceError
 from ascend_shims.upstream.sources import open_source
 from ascend_shims.upstream.sources.errors import BadSource
+from ascend_shims.upstream.sources.revisions import revision_version
 
 from .conftest import PLAIN
 
@@ -81,6 +82,16 @@ def test_revisions_of_a_dirty_clone(clone: Path) -> None:
     assert after[0] == before[0]
     assert after[1].st_mtime_ns == before[1].st_mtime_ns
     assert (clone / "pkg" / "a.py").read_bytes() == b"dirty\n"
+
+
+def test_short_names_of_commits_are_no_versions(clone: Path) -> None:
+    commit = _git(clone, "rev-parse", "v1.0")
+    # Such a name is there for one in some dozens of commits.
+    assert revision_version(clone, commit[:7], commit) == "1.0"
+    assert revision_version(clone, "1.7", commit) == "1.7"
+    _git(clone, "tag", "-d", "v1.0")
+    assert revision_version(clone, commit[:7], commit) is None
+    assert revision_version(clone, "12345678", "12345678" + "0" * 32) is None
 
 
 def test_links_in_a_revision(clone: Path) -> None:

@@ -1,0 +1,108 @@
+"""`shims audit`: what is patched in an interpreter, by whom."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ..verify.audit import Audit, Row
+
+__all__ = ["command"]
+
+_STYLES = {"stale": "yellow", "missing": "red"}
+
+
+@click.command("audit")
+@click.argument("modules", metavar="MODULE…", nargs=-1, required=True)
+@click.option(
+    "--python",
+    metavar="PATH",
+    default=sys.executable,
+    help="The interpreter to look at; default: this one.",
+)
+@click.option(
+    "--first",
+    metavar="MODULE",
+    multiple=True,
+    help="Import this before: what patches, for example.",
+)
+@click.option("--plugins", is_flag=True, help="Load vLLM's plugins first, as it does.")
+@click.option(
+    "--everything",
+    is_flag=True,
+    help="All modules of these top-level packages that got loaded.",
+)
+@click.option("--registry", type=click.Path(path_type=Path), help="Another registry.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
+def command(
+    modules: tuple[str, ...],
+    python: str,
+    first: tuple[str, ...],
+    plugins: bool,
+    everything: bool,
+    registry: Path | None,
+    as_json: bool,
+) -> int:
+    """What of MODULE, and of all beneath it, is not what its source defines.
+
+    A new interpreter imports the modules and compares every function and class they
+    hold with their source files: what was replaced, wrapped, added or is missing, and
+    by whom. Exit 1 if anything is that is not ours.
+    """
+    from ..registry import load
+    from ..verify.audit import audit
+    from .upstream import own_or_none, registry_path
+
+    _refuse_paths((*modules, *first))
+    known = load(own_or_none(registry_path(registry)))
+    found = audit(
+        python,
+        modules,
+        known,
+        first=first,
+        plugins=plugins,
+        everything=everything,
+    )
+    if as_json:
+        from .here import print_json
+
+        rows = [asdict(row) for row in found.rows]
+        print_json({"schema": 1, **asdict(found), "rows": rows})
+    else:
+        _print(found)
+    return 1 if found.foreign or found.problems else 0
+
+
+def _refuse_paths(names: tuple[str, ...]) -> None:
+    for name in names:
+        if not all(part.isidentifier() for part in name.split(".")):
+            raise click.BadParameter(
+                f"{name!r} is no module; write it as in an import, vllm.v1.worker.gpu"
+            )
+
+
+def _print(found: Audit) -> None:
+    for row in found.rows:
+        _row(row)
+    for name, why in found.problems.items():
+        click.secho(f"{name} cannot be imported: {why}", fg="red")
+    ours = len(found.rows) - len(found.foreign)
+    click.echo(
+        f"{len(found.modules)} modules of Python {found.version}: "
+        f"{len(found.foreign)} names are not what their source defines, "
+        f"{ours} are ours; {len(found.without_source)} modules have no source"
+    )
+
+
+def _row(row: Row) -> None:
+    whose = f"ours, {row.gap}" if row.gap else row.by or row.about
+    click.secho(
+        f"{row.what:<9}", fg="green" if row.gap else _STYLES.get(row.what), nl=False
+    )
+    click.echo(f"{row.path}  {whose}", nl=False)
+    click.secho(f"  {row.where}" if row.where else "", dim=True)

@@ -1,0 +1,170 @@
+"""`shims verify`: proof that what was applied leaves nothing behind."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ..switches import SwitchError
+from .here import own_plan, own_switches, print_json
+
+if TYPE_CHECKING:
+    from ..plan import Plan
+    from ..switches import Switches
+    from ..verify.result import Difference, Proof, Stage
+
+__all__ = ["command"]
+
+_SHOWN = 20
+"""Differences of one stage; `--json` has all."""
+
+
+@click.command("verify")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
+@click.option("--registry", type=click.Path(path_type=Path), help="Another registry.")
+@click.argument("gaps", metavar="[GAP]…", nargs=-1)
+def command(as_json: bool, registry: Path | None, gaps: tuple[str, ...]) -> int:
+    """Proof that upstream is byte-identical when shims are off or reverted.
+
+    Starts interpreters side by side: one that never hears of the toolkit, and others
+    in which each gap, and all together, are applied and reverted. Compares all that
+    upstream's modules hold, and what belongs to the process: objects, code, order,
+    hooks, environment, logging, operators. GAP limits it to some gaps.
+
+    Where there is no NPU, one is assumed, so that patches really go in.
+    """
+    switches, plan = _plan(registry, gaps)
+    from ..verify.interpreters import InterpreterError
+    from ..verify.proof import prove
+
+    try:
+        proof = prove(plan, switches, _say)
+    except InterpreterError as error:
+        raise click.ClickException(str(error)) from error
+    if as_json:
+        print_json(proof.as_dict())
+    else:
+        _print(proof)
+    return 0 if proof.ok else 1
+
+
+def _say(what: str) -> None:
+    click.echo(f"{what} …", err=True)
+
+
+def _plan(registry: Path | None, gaps: tuple[str, ...]) -> tuple[Switches, Plan]:
+    """What the interpreters start with, and what they are to try."""
+    from ..process import the_process
+
+    switches = own_switches(registry=registry.absolute() if registry else None)
+    plan = own_plan(switches)
+    absent = [p for p in plan.registry.upstreams if not _is_here(plan, p)]
+    if absent:
+        raise SwitchError(
+            f"{absent[0]} is not installed for {plan.environment.python}; run "
+            "`shims verify` with the interpreter that has it: PYTHON -m ascend_shims "
+            "verify"
+        )
+    if plan.environment.device.kind == "none":
+        switches = replace(switches, device="sim")
+    known = [gap.id for gap in plan.registry.gaps]
+    wanted = switches.narrowed(only=gaps or known, said_by="the command line")
+    unknown = wanted.unknown(known)
+    if unknown:
+        raise SwitchError("\n".join(unknown))
+    return switches, the_process().plan(wanted)
+
+
+def _is_here(plan: Plan, package: str) -> bool:
+    found = plan.environment.distributions[package]
+    return found.present and found.origin != "assumed"
+
+
+def _print(proof: Proof) -> None:
+    from .render import console, table
+
+    out = console()
+    device = "device assumed" if proof.device_assumed else f"device {proof.device}"
+    out.print(" · ".join([*proof.upstream.values(), device]))
+    extent = proof.extent
+    out.print(
+        f"{extent.entries:,} entries of {extent.objects:,} objects in "
+        f"{extent.modules:,} modules were compared"
+    )
+    parts = [f"{root} {count:,}" for root, count in extent.by_root.items()]
+    out.print(f"({' · '.join(parts)})\n", style="dim")
+    rows = table("STAGE", "IN FORCE", "COMPARED WITH", "DIFFERENT")
+    for stage in proof.stages:
+        count = len(stage.differences) + len(stage.errors)
+        style = "bold red" if count else "green"
+        said = f"[{style}]{count or 'nothing'}[/{style}]"
+        rows.add_row(stage.name, _in_force(stage), stage.against, said)
+    out.print(rows)
+    out.print()
+    for stage in proof.stages:
+        _print_stage(out, stage)
+    for gap, state, reason in proof.left_out:
+        out.print(f"{gap} was not tried: {state}: {reason}", style="dim", markup=False)
+    for module, why in proof.not_importable.items():
+        said = f"{module} could not be imported, in no interpreter: {why}"
+        out.print(said, style="yellow", markup=False)
+    if proof.varying:
+        said = (
+            f"Left out between interpreters, where it varies: {len(proof.varying)} "
+            "(--json lists them)"
+        )
+        out.print(said, style="dim")
+    out.print(f"Digest {proof.digest} · {proof.seconds:.0f} s\n")
+    _print_verdict(out, proof)
+
+
+def _in_force(stage: Stage) -> str:
+    if not stage.gaps:
+        return "-"
+    changed = sum(gap.changed for gap in stage.gaps)
+    applied = sum(gap.applied for gap in stage.gaps)
+    return f"{changed} of {applied} patches"
+
+
+def _print_stage(out: Any, stage: Stage) -> None:
+    for gap in stage.gaps:
+        if not gap.holds:
+            why = gap.reason
+            if gap.state == "applied":
+                why = "it says applied, but its targets are what they were"
+            said = f"{stage.name}: {gap.gap} was not in force: {gap.state}: {why}"
+            out.print(said, style="yellow", markup=False)
+    for error in stage.errors:
+        out.print(f"{stage.name}: {error}", style="red", markup=False)
+    for one in stage.differences[:_SHOWN]:
+        _print_difference(out, stage, one)
+    rest = len(stage.differences) - _SHOWN
+    if rest > 0:
+        out.print(f"{stage.name}: {rest} more (--json lists them)", style="red")
+    if stage.differences:
+        out.print()
+
+
+def _print_difference(out: Any, stage: Stage, one: Difference) -> None:
+    out.print(f"{stage.name}: {one.path}", style="red", markup=False)
+    out.print(f"  {one.what} ({one.kind})", markup=False)
+
+
+def _print_verdict(out: Any, proof: Proof) -> None:
+    if proof.ok:
+        out.print("Upstream is byte-identical, off and reverted.", style="green")
+    elif not proof.proved:
+        out.print(
+            "No gap was in force, so it is only proved that the toolkit, switched "
+            "off, changes nothing.",
+            style="yellow",
+        )
+    elif not proof.differences:
+        out.print(
+            "Nothing is different, but not every gap was in force.", style="yellow"
+        )
+    else:
+        out.print("Upstream is not byte-identical.", style="bold red")

@@ -18,7 +18,11 @@ _COMMANDS = {
     "drift": "Which gaps an upstream release breaks, from source text alone.",
     "matrix": "Gaps x releases, and where each verdict changes.",
     "diff": "Upstream's own change of what a gap relies on.",
+    "scan": "Every patch and private dependence in a code base, checked.",
+    "audit": "What is patched in an interpreter, and by whom.",
+    "bisect": "The upstream commit at which a verdict changes.",
     "lock": "Write the facts of baseline releases, to compare against.",
+    "verify": "Proof that upstream is byte-identical, off and reverted.",
     "demo": "Generate tokens on real vLLM: stock, with shims, and stock again.",
 }
 

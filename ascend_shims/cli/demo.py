@@ -21,6 +21,7 @@ from ..errors import ConfigurationError
 from .here import print_json
 
 if TYPE_CHECKING:
+    from ..simnpu.trial import Trial
     from ..verify.snapshot import Snapshot
 
 __all__ = ["command"]
@@ -48,11 +49,13 @@ class _Run:
 @click.option("--model", type=click.Choice(["gqa", "mla"]), default="gqa")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
 def command(model: str, as_json: bool) -> int:
-    """Generate tokens on real vLLM: stock, with shims, and stock again.
+    """Generate tokens on real vLLM: stock, with shims, stock again, and on the rig.
 
     A small random model runs on upstream's Model Runner V2. The tokens must be
-    the same three times, the guard must see each step, the KV cache must be
+    the same each time, the guard must see each step, the KV cache must be
     aligned while shims are applied, and the stock objects must be back after.
+    On the rig, a software NPU, decode steps replay graphs, which goes well with
+    the gap graph-manager and fails without it as on the device.
     """
     if find_spec("vllm") is None:
         raise ConfigurationError(
@@ -103,8 +106,15 @@ def _demo(model: str, scratch: Path, *, quiet: bool) -> dict[str, Any]:
     ascend_shims.revert()
     after = take(_UPSTREAM, before.modules)
     again = _generate(path, log)
+    say.step("Software NPU, replaying graphs")
+    rig = _on_the_rig(path)
+    say.step("The same without graph-manager")
+    without = _on_the_rig(path, disable="graph-manager")
     say.done()
     result = _result(stock, shimmed, again, before, after)
+    result["rig"] = _rig_result(stock, rig, without)
+    result["checks"].update(result["rig"].pop("checks"))
+    result["ok"] = all(result["checks"].values())
     result["report"] = report.as_dict()
     result["guard_report_lines"] = _lines(scratch / "guard.jsonl")
     if not quiet:
@@ -191,6 +201,26 @@ def _generated(path: Path) -> _Run:
     return run
 
 
+def _on_the_rig(path: Path, disable: str = "") -> Trial:
+    from ..simnpu.trial import trial
+
+    switches = {"ASCEND_SHIMS_DISABLE": disable}
+    return trial(path, _PROMPTS, _TOKENS, graphs=True, switches=switches)
+
+
+def _rig_result(stock: _Run, rig: Trial, without: Trial) -> dict[str, Any]:
+    same = [list(row) for row in rig.tokens] == stock.tokens
+    return {
+        "checks": {
+            "software NPU with graphs: tokens identical": bool(rig.graphs) and same,
+            "and without graph-manager it fails": without.error == "StaleLengthsError",
+        },
+        "graphs": list(rig.graphs),
+        "error": rig.error,
+        "without_graph_manager": {"error": without.error, "message": without.message},
+    }
+
+
 def _result(
     stock: _Run, shimmed: _Run, again: _Run, before: Snapshot, after: Snapshot
 ) -> dict[str, Any]:
@@ -266,8 +296,11 @@ def _print(result: dict[str, Any]) -> None:
     for check, held in result["checks"].items():
         mark = "[green]yes[/green]" if held else "[bold red]NO [/bold red]"
         out.print(f"{mark}  {check}")
+    rig = result["rig"]
+    out.print(f"\nGraphs replayed   for {', '.join(map(str, rig['graphs']))} tokens")
+    out.print(f"Without the gap   {rig['without_graph_manager']['error']}")
     bases = result["kv_bases"]
-    out.print(f"\nFirst tokens      {result['tokens'][0][:8]}")
+    out.print(f"First tokens      {result['tokens'][0][:8]}")
     out.print(f"Steps guarded     {result['guarded_steps']} of {result['steps']}")
     for name, listed in bases.items():
         out.print(f"KV bases {name:<9}{' '.join(listed)}")

@@ -8,15 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .upstream import index_options, run_of
+from .upstream import index_options, own_or_none, run_of
 
 if TYPE_CHECKING:
-    from ..upstream.tree import Tree
+    from ..registry import Registry
+    from ..upstream.changes import Change
+    from ..upstream.check import Checked, Finding
+    from ..upstream.threeway import Hunk
     from ..upstream.watched import Watched
 
 __all__ = ["command"]
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_STANDING = {
+    "to-port": ("still has the old lines: port it", "yellow"),
+    "ported": ("already has this", "green"),
+    "by-hand": ("differs here: port it by hand", "magenta"),
+}
 
 
 @click.command("diff")
@@ -25,52 +33,185 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 @click.option(
     "--to", "last", metavar="SOURCE", default="vllm@latest", show_default=True
 )
+@click.option("--package", help="Which upstream it is, where SOURCE does not say.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
 @index_options
 def command(
     gap: str,
     first: str | None,
     last: str,
+    package: str | None,
+    as_json: bool,
     registry: Path | None,
     watch_files: tuple[Path, ...],
     **index: Any,
 ) -> int:
-    """Upstream's own change, between two releases, of what GAP relies on."""
+    """Upstream's own change, between two releases, of what GAP relies on.
+
+    Where the gap replaces or copies a body, each change comes with our lines at that
+    place and whether it is still to be ported. Exit 1 if anything changed.
+    """
+    from ..registry import load
+    from ..upstream.changes import changes
     from ..upstream.run import package_of
 
-    run, _ = run_of(registry, watch_files, first, **index)
+    run, path = run_of(registry, watch_files, first, **index)
+    known = load(own_or_none(path))
     mine = [one for one in run.watched if one.gap == gap]
-    if not mine:
-        known = sorted({one.gap for one in run.watched})
+    _refuse_unknown(gap, known, run.watched)
+    about = package or package_of(last)
+    here = [one for one in mine if one.package == about]
+    if not here:
+        return _nothing(gap, known, mine, about, as_json)
+    run.watched = here
+    checked = run.check(last, about)
+    found = changes(run.pairs(last, about), checked.findings)
+    probes = [f for f in checked.findings if f.watched.how == "removal_probe"]
+    if as_json:
+        from .here import print_json
+
+        print_json(_json(gap, checked, found, probes))
+    else:
+        _print(gap, known, checked, found, probes)
+    return 1 if found else 0
+
+
+def _refuse_unknown(gap: str, registry: Registry, watched: Any) -> None:
+    known = sorted({g.id for g in registry.gaps} | {one.gap for one in watched})
+    if gap not in known:
         near = difflib.get_close_matches(gap, known, n=1)
         hint = (
             f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
         )
-        raise click.BadParameter(f"no gap called {gap!r} relies on anything{hint}")
-    run.watched = mine
-    pairs = run.pairs(last, package_of(last))
-    changed = [_show(one, old, new) for one, old, new in pairs]
-    if not any(changed):
-        click.echo(f"Nothing that {gap} relies on differs in {last}.")
-    return 1 if any(changed) else 0
+        raise click.BadParameter(f"no gap is called {gap!r}{hint}")
 
 
-def _show(one: Watched, old: Tree, new: Tree) -> bool:
-    from ..upstream.facts.symbol import find
+def _nothing(
+    gap: str, registry: Registry, mine: list[Watched], about: str, as_json: bool
+) -> int:
+    """The gap relies on nothing there."""
+    others = sorted({one.package for one in mine})
+    if others:
+        raise click.BadParameter(
+            f"{gap} relies on nothing in {about}, but on {' and '.join(others)}: "
+            "name a release of that with --to"
+        )
+    why = registry[gap].unpatched or "it has no patches"
+    said = " ".join(why.split())
+    if as_json:
+        from .here import print_json
 
-    before = next((s for c in one.candidates if (s := find(old, c))), None)
-    after = next((s for c in one.candidates if (s := find(new, c))), None)
-    texts = [s.source.decode(errors="replace") if s else "" for s in (before, after)]
-    if texts[0] == texts[1]:
-        return False
-    was, now = (
-        f"{tree.label}: {s.path}:{s.line}" if s else f"{tree.label}: not there"
-        for tree, s in ((old, before), (new, after))
-    )
-    click.secho(f"{one.candidates[0]}  ({one.how})", bold=True)
-    lines = difflib.unified_diff(
-        texts[0].splitlines(), texts[1].splitlines(), was, now, lineterm=""
-    )
-    for line in lines:
-        click.secho(line, fg=_COLOURS.get(line[:1]))
+        print_json({"schema": 1, "gap": gap, "changes": [], "unpatched": said})
+    else:
+        click.echo(f"{gap} relies on nothing upstream: {said}")
+    return 0
+
+
+def _print(
+    gap: str,
+    registry: Registry,
+    checked: Checked,
+    found: list[Change],
+    probes: list[Finding],
+) -> None:
+    for probe in probes:
+        style = _probe_style(probe)
+        click.secho(f"{probe.verdict.sentence}.", fg=style)
+    for change in found:
+        _change(change)
+    relied = len(checked.findings) - len(probes)
+    if not relied and gap in registry:
+        why = " ".join((registry[gap].unpatched or "It has no patches.").split())
+        click.echo(f"Nothing to compare, {gap} has no patches: {why}")
+    elif not relied:
+        click.echo(f"{gap} relies on nothing in {checked.release}.")
+    elif not found:
+        click.echo(
+            f"Nothing that {gap} relies on differs between {checked.baseline} and "
+            f"{checked.release}."
+        )
+
+
+def _probe_style(probe: Finding) -> str | None:
+    kinds = {"fixed-upstream": "cyan", "review": "yellow", "broken": "red"}
+    return kinds.get(probe.verdict.kind)
+
+
+def _change(change: Change) -> None:
+    verdict = change.finding.verdict
     click.echo()
-    return True
+    click.secho(f"{change.finding.watched.candidates[0]}  ({verdict.how})", bold=True)
+    click.echo(f"{verdict.kind}: {verdict.sentence}.")
+    if verdict.moved_to:
+        click.echo(f"now {verdict.moved_to}")
+    if change.ours is None or not change.hunks:
+        for line in change.diff:
+            click.secho(line, fg=_COLOURS.get(line[:1]))
+        return
+    click.secho(f"--- {change.old_place}", fg="red")
+    click.secho(f"+++ {change.new_place}", fg="green")
+    click.secho(f"=== ours: {change.ours.path}:{change.ours.line}", fg="cyan")
+    for number, hunk in enumerate(change.hunks, start=1):
+        _hunk(number, len(change.hunks), hunk, change)
+
+
+def _hunk(number: int, count: int, hunk: Hunk, change: Change) -> None:
+    assert change.ours is not None
+    words, colour = _STANDING[hunk.standing]
+    click.echo()
+    click.secho(f"@@ {number} of {count}: ours {words} @@", fg=colour)
+    for line in hunk.old:
+        click.secho(f"-{line}", fg="red")
+    for line in hunk.new:
+        click.secho(f"+{line}", fg="green")
+    for offset, line in enumerate(hunk.ours):
+        where = change.ours.line + hunk.line + offset
+        click.secho(f"={where:5} {line}", fg="cyan")
+
+
+def _json(
+    gap: str, checked: Checked, found: list[Change], probes: list[Finding]
+) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "gap": gap,
+        "from": checked.baseline,
+        "to": checked.release,
+        "probe": [
+            {"verdict": p.verdict.kind, "sentence": p.verdict.sentence} for p in probes
+        ],
+        "changes": [_change_json(one) for one in found],
+    }
+
+
+def _change_json(change: Change) -> dict[str, Any]:
+    verdict = change.finding.verdict
+    ours = change.ours
+    return {
+        "symbol": verdict.symbol,
+        "how": verdict.how,
+        "verdict": verdict.kind,
+        "breakage": verdict.breakage,
+        "sentence": verdict.sentence,
+        "moved_to": verdict.moved_to,
+        "old": {"place": change.old_place, "text": change.old},
+        "new": {"place": change.new_place, "text": change.new},
+        "diff": list(change.diff),
+        "ours": ours
+        and {
+            "name": ours.name,
+            "path": ours.path,
+            "line": ours.line,
+            "text": ours.text,
+        },
+        "hunks": [
+            {
+                "standing": hunk.standing,
+                "old": list(hunk.old),
+                "new": list(hunk.new),
+                "ours": list(hunk.ours),
+                "line": ours.line + hunk.line if ours and hunk.ours else None,
+            }
+            for hunk in change.hunks
+        ],
+    }

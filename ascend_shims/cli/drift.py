@@ -7,7 +7,14 @@ from typing import Any
 
 import click
 
-from .upstream import index_options, run_of
+from ..upstream.collecting import rare_collections
+from .upstream import (
+    check_package,
+    index_options,
+    installed_source,
+    run_of,
+    search_option,
+)
 
 __all__ = ["command"]
 
@@ -41,7 +48,9 @@ _LEVELS = {
 )
 @click.option("--gap", "gaps", metavar="GAP", multiple=True, help="Only these gaps.")
 @click.option("--all", "everything", is_flag=True, help="Harmless verdicts too.")
+@search_option
 @index_options
+@rare_collections()
 def command(
     against: str,
     baseline: str | None,
@@ -51,6 +60,7 @@ def command(
     fail_on: str,
     gaps: tuple[str, ...],
     everything: bool,
+    search_all: bool,
     registry: Path | None,
     watch_files: tuple[Path, ...],
     **index: Any,
@@ -60,14 +70,21 @@ def command(
     Reads source text alone, a few modules of it: nothing is imported, and of a
     released wheel only what is needed is fetched.
     """
-    from ..upstream.run import package_of
     from .formats import render
 
-    run, _ = run_of(registry, watch_files, baseline, **index)
+    if baseline is not None and not baseline.strip():
+        raise click.BadParameter("--baseline '' names no source; leave it out")
+    run, _ = run_of(registry, watch_files, baseline, ahead=against, **index)
+    run.search_all = search_all
     if gaps:
         _refuse_unknown(gaps, {one.gap for one in run.watched})
         run.watched = [one for one in run.watched if one.gap in gaps]
-    checked = run.check(against, package or package_of(against))
+    from ..upstream.run import package_of
+
+    name = (package or package_of(against)).replace("-", "_").lower()
+    check_package(name, run.watched)
+    checked = run.check(installed_source(against, name), name)
+    run.save()
     render("json" if as_json else form, checked, everything=everything)
     kinds = {finding.verdict.kind for finding in checked.findings}
     return 1 if kinds & set(_LEVELS[fail_on]) else 0

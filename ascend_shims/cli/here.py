@@ -12,7 +12,6 @@ from typing import Any
 import click
 
 from ..plan import Plan
-from ..process import the_process
 from ..switches import SwitchError, Switches, read_switches
 
 __all__ = ["assumed", "own_plan", "own_switches", "print_json"]
@@ -41,15 +40,15 @@ def own_switches(
     if switches.complaints:
         said = [one.replace("; the default holds", "") for one in switches.complaints]
         raise SwitchError("\n".join(said))
-    return replace(
-        switches,
-        assume={**switches.assume, **(assume or {})},
-        registry=registry or switches.registry,
-    )
+    switches = switches.narrowed(registry=registry, said_by="--registry")
+    return replace(switches, assume={**switches.assume, **(assume or {})})
 
 
 def own_plan(switches: Switches) -> Plan:
     """What `apply()` would do in a new process. Raises `ConfigurationError`."""
+    # Most commands need no plan, and the engine costs a tenth of a second.
+    from ..process import the_process
+
     plan = the_process().plan(switches)
     unknown = switches.unknown(gap.id for gap in plan.registry.gaps)
     if unknown:

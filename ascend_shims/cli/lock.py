@@ -28,10 +28,12 @@ def command(
     Without SOURCE the baselines that the lock has are written anew. Lock the
     releases on which you have seen your patches work: drift compares with them.
     """
+    from ..upstream.baselines import distribution_of
+    from ..upstream.keeping import keep
     from ..upstream.lock import Lock, make_baseline, save_lock
-    from ..upstream.run import NoBaselineError, beside, distribution_of
+    from ..upstream.run import NoBaselineError, beside
 
-    run, path = run_of(registry, watch_files, None, **index)
+    run, path = run_of(registry, watch_files, None, anew=bool(releases), **index)
     target = beside(path)
     specs = list(releases) or [
         f"{distribution_of(package)}=={version}"
@@ -57,6 +59,9 @@ def command(
         claimed = [one for one in watched if one.is_claimed(source.version)]
         facts = make_baseline(claimed, source)
         baselines[f"{package}=={source.version}"] = facts
+        if not getattr(source, "is_far", False):
+            # No index may ever have it, and what lies here may be changed.
+            keep(run.sources.cache, facts.tree, source)
         click.echo(f"{source.label}: {len(facts.symbols)} symbols", err=True)
     if check:
         same = baselines == run.lock.baselines

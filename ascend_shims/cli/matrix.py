@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..environment.versions import parse
-from .upstream import index_options, run_of
+from ..upstream.collecting import rare_collections
+from .upstream import check_package, index_options, run_of, search_option
+
+if TYPE_CHECKING:
+    from ..upstream.check import Checked
+    from ..upstream.run import Run
 
 __all__ = ["command"]
 
@@ -24,18 +29,26 @@ _LETTERS = {
     "broken": ("X", "bold red"),
 }
 
+_LEGEND = (
+    "\n= same   ~ changed, contract intact   ? review   X broken   F fixed upstream\n"
+    "· not for it, or nothing relied on"
+)
+
 
 @click.command("matrix")
 @click.option("--from", "first", default="0.27.1", show_default=True, metavar="VERSION")
 @click.option("--package", default="vllm", show_default=True)
 @click.option("--pre", is_flag=True, help="Pre-releases too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
+@search_option
 @index_options
+@rare_collections()
 def command(
     first: str,
     package: str,
     pre: bool,
     as_json: bool,
+    search_all: bool,
     registry: Path | None,
     watch_files: tuple[Path, ...],
     **index: Any,
@@ -43,29 +56,17 @@ def command(
     """Gaps x releases: the verdict in each, and the first release at which it
     changes.
     """
-    from concurrent.futures import ThreadPoolExecutor
-
-    from ..upstream.run import distribution_of
-
     if parse(first) is None:
         raise click.BadParameter(
             f"--from {first!r} is no version; write it like 0.28.0"
         )
     run, _ = run_of(registry, watch_files, None, **index)
-    relied = sorted({one.package for one in run.watched})
-    if package not in relied:
-        raise click.BadParameter(
-            f"nothing is relied on in {package!r}; name one of {', '.join(relied)} "
-            "with --package"
-        )
-    releases = run.releases(package, first, prereleases=pre)
+    run.search_all = search_all
+    check_package(package, run.watched)
+    releases = run.versions(package, first, prereleases=pre)
     if not releases:
         raise click.BadParameter(f"{package} has no release from {first} on")
-    name = distribution_of(package)
-    # The network is what takes time: fetch side by side, judge one by one.
-    with ThreadPoolExecutor(max_workers=6) as pool:
-        list(pool.map(lambda r: run.prefetch(f"{name}=={r}", package), releases))
-    checked = [run.check(f"{name}=={release}", package) for release in releases]
+    checked = _checked(run, package, releases)
     gaps = list(dict.fromkeys(one.gap for one in run.watched if one.package == package))
     rows = {
         gap: {r: c.worst_of(gap) for r, c in zip(releases, checked, strict=True)}
@@ -81,7 +82,12 @@ def command(
                 "package": package,
                 "releases": releases,
                 "gaps": rows,
-                "costs": {"bytes": stats.bytes, "requests": stats.requests},
+                "costs": {
+                    "bytes": stats.bytes,
+                    "requests": stats.requests,
+                    "cached": stats.cached,
+                    "seconds": round(sum(c.costs["seconds"] for c in checked), 3),
+                },
             }
         )
     else:
@@ -89,24 +95,65 @@ def command(
     return 0
 
 
+def _checked(run: Run, package: str, releases: list[str]) -> list[Checked]:
+    from ..upstream.baselines import distribution_of
+
+    name = distribution_of(package)
+    specs = [f"{name}=={release}" for release in releases]
+    progress = run.sources.progress
+    progress.count("fetching", 0, len(specs))
+    # The network is what takes time: fetched side by side, judged one by one.
+    run.prefetch(specs, package)
+    checked = []
+    for done, spec in enumerate(specs, start=1):
+        checked.append(run.check(spec, package))
+        progress.count(f"checked {spec}", done, len(specs))
+    run.save()
+    return checked
+
+
 def _print(rows: Rows, releases: list[str]) -> None:
+    from rich.padding import Padding
     from rich.text import Text
 
     from .render import console, table
 
     out = console()
-    made = table("GAP", *releases, "CHANGES AT")
-    for gap, row in rows.items():
-        cells = []
-        for verdict in row.values():
-            letter, style = _LETTERS.get(verdict or "", ("·", "dim"))
-            cells.append(Text(letter, style=style))
-        made.add_row(gap, *cells, _changes(row))
-    out.print(made)
-    out.print(
-        "\n= same   ~ changed, contract intact   ? review   X broken   · not for it",
-        style="dim",
-    )
+    # Ten releases fit 80 columns only without what they have in common.
+    prefix = "0." if all(one.startswith("0.") for one in releases) else ""
+    width = max(map(len, rows), default=0)
+    for some in _fitting(releases, prefix, out.width - width):
+        made = table("GAP", *(one.removeprefix(prefix) for one in some))
+        made.padding = (0, 1, 0, 0)
+        for gap, row in rows.items():
+            cells = []
+            for release in some:
+                letter, style = _LETTERS.get(row[release] or "", ("·", "dim"))
+                cells.append(Text(letter, style=style))
+            made.add_row(f"{gap:<{width}}", *cells)
+        out.print(made)
+    out.print(_LEGEND, style="dim")
+    changed = {gap: _changes(row) for gap, row in rows.items()}
+    if any(changed.values()):
+        out.print("\nVerdicts change at")
+    for gap, said in changed.items():
+        if said:
+            out.print(Padding(Text(f"{gap:<{width}}  {said}"), (0, 0, 0, 2)))
+
+
+def _fitting(releases: list[str], prefix: str, room: int) -> Iterator[list[str]]:
+    """The releases in as many tables as the terminal needs, one beneath the other."""
+    some: list[str] = []
+    left = room
+    for release in releases:
+        # Each column has a space before it, and the last one another behind.
+        taken = len(release.removeprefix(prefix)) + 1
+        if some and taken >= left:
+            yield some
+            some, left = [], room
+        some.append(release)
+        left -= taken
+    yield some
 
 
 def _changes(row: Mapping[str, str | None]) -> str:

@@ -27,10 +27,16 @@ _STYLES = {
 }
 
 
+class _Console(Console):
+    def on_broken_pipe(self) -> None:
+        """Rich would exit with 1, which stands for findings."""
+        raise BrokenPipeError
+
+
 def console() -> Console:
     """Standard output: in a pipe without colour, and not cut to a width."""
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return Console(highlight=False, soft_wrap=False, width=120 if piped else None)
+    return _Console(highlight=False, soft_wrap=False, width=120 if piped else None)
 
 
 def state_text(state: str) -> Text:

@@ -16,7 +16,8 @@ from .here import assumed, own_plan, own_switches, print_json
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..registry.model import Gap
+    from ..plan import PlannedGap, PlannedPatch
+    from ..registry.model import Gap, Sign
 
 __all__ = ["command"]
 
@@ -47,12 +48,13 @@ def command(gap_id: str, as_json: bool, assume: dict[str, str]) -> int:
         "schema": 1,
         "registry": msgspec.to_builtins(plan.registry[gap_id]),
         "here": mine,
+        "probe": _probed(plan.registry[gap_id]),
         "processes": _elsewhere(gap_id),
     }
     if as_json:
         print_json(page)
     else:
-        _print(plan.registry[gap_id], mine, page["processes"])
+        _print(plan[gap_id], mine, page["probe"], page["processes"])
     return 1 if State(mine["state"]).is_fault else 0
 
 
@@ -66,20 +68,71 @@ def _elsewhere(gap_id: str) -> list[dict[str, Any]]:
     ]
 
 
-def _print(gap: Gap, mine: dict[str, Any], processes: list[dict[str, Any]]) -> None:
+def _probed(gap: Gap) -> list[dict[str, Any]]:
+    """What each sign of the removal probe says of the installed release."""
+    packages = dict.fromkeys(sign.package for sign in gap.removal_probe)
+    return [
+        one
+        for package in packages
+        for one in _asked(
+            package, [s for s in gap.removal_probe if s.package == package]
+        )
+    ]
+
+
+def _asked(package: str, signs: list[Sign]) -> list[dict[str, Any]]:
+    from ..upstream.probes import ask
+    from ..upstream.sources import Sources, SourceUnavailable
+    from ..upstream.tree import Tree
+
+    try:
+        tree = Tree(Sources(offline=True).open(f"installed:{package}"))
+    except SourceUnavailable:
+        return [
+            {"says": s.says, "package": package, "seen": None, "told": []}
+            for s in signs
+        ]
+    return [
+        {
+            "says": sign.says,
+            "package": package,
+            "release": tree.label,
+            "seen": seen.truth,
+            "told": [
+                {"truth": t.truth, "words": t.words, "at": str(t.at) if t.at else None}
+                for t in seen.told
+            ],
+        }
+        for sign in signs
+        for seen in (ask(sign, tree),)
+    ]
+
+
+def _print(
+    planned: PlannedGap,
+    mine: dict[str, Any],
+    probe: list[dict[str, Any]],
+    processes: list[dict[str, Any]],
+) -> None:
     from .render import console, state_text
 
+    gap = planned.gap
     out = console()
     out.print(f"[bold]{gap.id}[/bold]  {gap.title}")
     out.print(f"{gap.status} · {gap.kind}\n", style="dim")
     _section(out, "Why", gap.why)
     _section(out, "Goes when", gap.remove_when)
+    if gap.traced:
+        _section(out, "Traced by torch.compile", gap.traced)
+    if probe:
+        _probe(out, gap, probe)
     out.print("[bold]In a new process here[/bold]")
     out.print("  ", state_text(mine["state"]), f"  {mine['reason']}\n", sep="")
     if mine["patches"]:
         out.print("[bold]Patches[/bold]")
-        for patch, spelled in zip(mine["patches"], gap.patches, strict=True):
-            _patch(out, patch, spelled)
+        patches = zip(mine["patches"], planned.all_patches, strict=True)
+        for patch, planned_patch in patches:
+            _patch(out, patch, planned_patch)
         out.print()
     if processes:
         out.print("[bold]Running processes[/bold]")
@@ -88,10 +141,38 @@ def _print(gap: Gap, mine: dict[str, Any], processes: list[dict[str, Any]]) -> N
             out.print(where, state_text(one["state"]), f"  {one['reason']}", sep="")
         out.print()
     needs = [*(["a device"] if gap.needs.device else []), *gap.needs.gaps]
-    _list(out, "Needs", needs)
+    _list(out, "Needs", [*needs, *gap.needs.patched])
+    _list(out, "Provided by, where installed", [p.symbol for p in gap.provided_by])
     _list(out, "Downstream closes it in", list(gap.downstream))
     _list(out, "References", list(gap.references))
     out.print(f"Switch it off: ASCEND_SHIMS_DISABLE={gap.id}", style="dim")
+
+
+_SEEN = {
+    "yes": ("seen", "cyan"),
+    "no": ("not seen", "dim"),
+    "unknown": ("cannot be told", "yellow"),
+}
+
+
+def _probe(out: Console, gap: Gap, probe: list[dict[str, Any]]) -> None:
+    landed = gap.status == "landed"
+    out.print(
+        f"[bold]{'Landed, as shows' if landed else 'No longer needed when'}[/bold]"
+    )
+    for sign in probe:
+        out.print(f"  {sign['says']}", markup=False)
+        if sign["seen"] is None:
+            out.print(f"    {sign['package']} is not installed here", style="dim")
+            continue
+        words, style = _SEEN[sign["seen"]]
+        out.print(f"    {words} in {sign['release']}", style=style)
+        for told in sign["told"]:
+            mark = {"yes": "+", "no": "-", "unknown": "?"}[told["truth"]]
+            out.print(f"    {mark} {told['words']}", style="dim", markup=False)
+            if told["at"]:
+                out.print(f"      {told['at']}", style="dim", markup=False)
+    out.print()
 
 
 def _section(out: Console, title: str, text: str) -> None:
@@ -111,14 +192,19 @@ def _list(out: Console, title: str, lines: list[str]) -> None:
     out.print()
 
 
-def _patch(out: Console, patch: dict[str, Any], spelled: Any) -> None:
+def _patch(out: Console, patch: dict[str, Any], planned: PlannedPatch) -> None:
     from .render import state_text
 
+    spelled = planned.patch
+    brings = f", {planned.companion.id}" if planned.companion else ""
     out.print(f"  {patch['target']}")
     scope = ", this binding only" if spelled.scope == "binding" else ""
     ranges = ", ".join(f"{p} {r}" for p, r in spelled.versions.items())
     gate = f" on {ranges}" if ranges else ""
-    out.print(f"    {patch['kind']} with {patch['replacement']}{scope}{gate}  ", end="")
+    out.print(
+        f"    {patch['kind']} with {patch['replacement']}{brings}{scope}{gate}  ",
+        end="",
+    )
     out.print(state_text(patch["state"]))
     if len(spelled.candidates) > 1:
         out.print(f"    candidates: {', '.join(spelled.candidates)}", style="dim")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import shlex
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,12 +12,39 @@ import click
 if TYPE_CHECKING:
     from ..upstream.run import Run
     from ..upstream.sources import Sources
+    from ..upstream.watched import Watched
 
-__all__ = ["index_options", "open_sources", "registry_path", "run_of"]
+__all__ = [
+    "again",
+    "index_options",
+    "open_sources",
+    "own_or_none",
+    "registry_path",
+    "relied_options",
+    "run_of",
+    "search_option",
+    "source_options",
+    "watched_of",
+]
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 
-_OPTIONS = (
+_RELIED = (
+    click.option(
+        "--registry",
+        type=click.Path(exists=True, path_type=Path),
+        help="Another registry, or a folder of the project that has one.",
+    ),
+    click.option(
+        "--watch",
+        "watch_files",
+        type=click.Path(exists=True, dir_okay=False, path_type=Path),
+        multiple=True,
+        help="JSON lines of further symbols that are relied on.",
+    ),
+)
+
+_INDEX = (
     click.option("--index-url", metavar="URL", help="Package index to read from."),
     click.option(
         "--extra-index-url",
@@ -33,34 +61,70 @@ _OPTIONS = (
         help="A further host that the index may send us to.",
     ),
     click.option("--offline", is_flag=True, help="Use the cache and local files only."),
-    click.option(
-        "--registry",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        help="Another registry.",
-    ),
-    click.option(
-        "--watch",
-        "watch_files",
-        type=click.Path(exists=True, dir_okay=False, path_type=Path),
-        multiple=True,
-        help="JSON lines of further symbols that are relied on.",
-    ),
 )
+
+_OPTIONS = (*_INDEX, *_RELIED)
 
 
 def index_options(function: _F) -> _F:
     """The options of every command that reads upstream source."""
-    for option in reversed(_OPTIONS):
+    return _with(_OPTIONS, function)
+
+
+def source_options(function: _F) -> _F:
+    """Those of them that say where releases come from."""
+    return _with(_INDEX, function)
+
+
+def relied_options(function: _F) -> _F:
+    """Those of them that say what is relied on."""
+    return _with(_RELIED, function)
+
+
+def _with(options: tuple[Callable[[_F], _F], ...], function: _F) -> _F:
+    for option in reversed(options):
         function = option(function)
     return function
 
 
+def again() -> str:
+    """The options of this command that another one, to be run next, needs too."""
+    context = click.get_current_context(silent=True)
+    given = context.params if context is not None else {}
+    words: list[str] = []
+    for name, option in (("registry", "--registry"), ("index_url", "--index-url")):
+        if given.get(name):
+            words += [option, str(given[name])]
+    for file in given.get("watch_files") or ():
+        words += ["--watch", str(file)]
+    if given.get("offline"):
+        words.append("--offline")
+    return "".join(f" {shlex.quote(word)}" for word in words)
+
+
+search_option = click.option(
+    "--search-all",
+    is_flag=True,
+    help="Look for what is gone in the whole package, which may mean fetching it.",
+)
+"""Of the commands that judge releases."""
+
+
 def registry_path(registry: Path | None) -> Path:
-    """The registry that is meant."""
+    """The registry that is meant. Raises `ConfigurationError`."""
     from ..registry import packaged
     from .here import own_switches
 
-    return registry or own_switches().registry or packaged()
+    if registry is not None and registry.is_dir():
+        from ..registry.discovery import discover
+
+        registry = discover(registry)
+    switches = own_switches(registry=registry)
+    if switches.registry is not None and switches.registry_is_inherited:
+        from ..registry.writers import check_own
+
+        check_own(switches.registry)
+    return switches.registry or packaged()
 
 
 def open_sources(
@@ -71,8 +135,6 @@ def open_sources(
     offline: bool,
 ) -> Sources:
     """The sources, with what the command line says of the index."""
-    from rich.console import Console
-
     from ..upstream.sources import Bar, IndexSettings, Sources
 
     index = IndexSettings(
@@ -80,29 +142,57 @@ def open_sources(
         extra_index_urls=list(extra_index_urls) or None,
         allow_hosts=allow_hosts,
     )
-    bar = Bar(Console(stderr=True))
-    return Sources(index=index, offline=offline, progress=bar)
+    return Sources(index=index, offline=offline, progress=Bar())
 
 
 def run_of(
     registry: Path | None,
     watch_files: tuple[Path, ...],
     baseline: str | None,
+    *,
+    ahead: str | None = None,
+    anew: bool = False,
     **index: Any,
 ) -> tuple[Run, Path]:
-    """Everything a check needs, and the registry's path."""
-    from ..registry import load
-    from ..upstream.lock import load_lock
+    """Everything a check needs, and the registry's path.
+
+    Args:
+        ahead: a source to open while the rest is still being imported.
+        anew: a lock that cannot be used is going to be written, and counts as empty.
+    """
+    from ..upstream.fetching import Releases
+
+    releases = Releases(open_sources(**index))
+    for spec in (ahead, baseline):
+        if spec is not None:
+            releases.begin(spec)
+
+    from ..upstream.lock import Lock, LockError, load_lock
     from ..upstream.run import Run, beside
+
+    watched, path = watched_of(registry, watch_files)
+    try:
+        lock = load_lock(beside(path))
+    except LockError:
+        if not anew:
+            raise
+        lock = Lock()
+    return Run(releases, lock, watched, baseline), path
+
+
+def watched_of(
+    registry: Path | None, watch_files: tuple[Path, ...]
+) -> tuple[list[Watched], Path]:
+    """Everything that is relied on, and the registry's path."""
+    from ..registry import load
     from ..upstream.watched import from_file, from_registry
 
     path = registry_path(registry)
-    loaded = load(registry) if registry else load(own_or_none(path))
+    loaded = load(path if registry else own_or_none(path))
     watched = from_registry(loaded, path)
     for file in watch_files:
         watched += from_file(file)
-    run = Run(open_sources(**index), load_lock(beside(path)), watched, baseline)
-    return run, path
+    return watched, path
 
 
 def own_or_none(path: Path) -> Path | None:
@@ -110,3 +200,25 @@ def own_or_none(path: Path) -> Path | None:
     from ..registry import packaged
 
     return None if path == packaged() else path
+
+
+def check_package(package: str, watched: Iterable[Watched]) -> None:
+    """Refuse a package of which nothing is relied on: there is nothing to check."""
+    relied = sorted({one.package for one in watched})
+    if package not in relied:
+        named = f"; name one of {', '.join(relied)} with --package" if relied else ""
+        raise click.BadParameter(f"nothing is relied on in {package!r}{named}")
+
+
+def installed_source(spec: str, package: str) -> str:
+    """The source that `installed` means for a package that is not vLLM."""
+    from ..environment.modules import find_module
+
+    if spec != "installed" or package == "vllm":
+        return spec
+    found = find_module(package)
+    if found is None or found.origin is None:
+        raise click.BadParameter(
+            f"{package} is not installed here; name a release with --against"
+        )
+    return str(Path(found.origin).parent.parent)

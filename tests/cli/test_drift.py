@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -183,6 +186,18 @@ def test_the_matrix_names_the_release_of_each_change(drift: Any) -> None:
     }
 
 
+@pytest.mark.parametrize("columns", ["24", "30", "80"])
+def test_a_matrix_that_is_too_wide_goes_on_below(drift: Any, columns: str) -> None:
+    words = ("--from", "1.0", "--package", "madeup")
+    done = drift("matrix", *words, extra={"COLUMNS": columns})
+    table = done.stdout.partition("\n= same")[0].splitlines()
+    heads = [line.split()[1:] for line in table if line.startswith("GAP")]
+    assert [release for head in heads for release in head] == list(RELEASES)
+    loud = [line.split()[1:] for line in table if line.startswith("loud")]
+    assert [cell for row in loud for cell in row] == ["=", "=", "~", "~", "X"]
+    assert len(heads) == {"24": 2, "30": 1, "80": 1}[columns]
+
+
 def test_diff_shows_upstreams_change(drift: Any) -> None:
     done = drift("diff", "loud", "--to", "madeup==1.2")
     assert done.returncode == 1
@@ -230,3 +245,131 @@ def test_offline_without_a_cache_is_one_line(drift: Any, tmp_path: Path) -> None
     done = drift("drift", *_against("1.4"), "--offline", extra=extra)
     assert done.returncode in (1, 2)
     assert "Traceback" not in done.stderr
+
+
+# The lock as baseline -------------------------------------------------------------
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """Upstream as a folder of its own, of which no index has a release."""
+    package = tmp_path / "checkout" / "madeup"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "_version.py").write_text("__version__ = '7.0'\n")
+    (package / "core.py").write_text(RELEASES["1.0"]["core"])
+    (package / "user.py").write_text(USER)
+    return package.parent
+
+
+PASSED = {
+    "core.py": "def answer(word, tone=None):\n    return word\n",
+    "user.py": USER.replace("answer('tea')", "answer('tea', tone=1)"),
+}
+REPLACE = ("kind: wrap, replacement: shout", "kind: replace, replacement: shout")
+
+
+@pytest.mark.parametrize("cache", ["kept", "lost"])
+def test_a_locked_folder_is_the_baseline_of_what_it_becomes(
+    drift: Any, checkout: Path, project: Path, tmp_path: Path, cache: str
+) -> None:
+    """Its version is on no index, and its text is not what it was."""
+    registry = project / "registry.yaml"
+    registry.write_text(registry.read_text().replace(*REPLACE))
+    ours = project / "madeup_patches" / "loud.py"
+    ours.write_text("def shout(word):\n    return word.upper()\n")
+    assert drift("lock", str(checkout)).returncode == 0
+    words = ("--against", str(checkout), "--package", "madeup", "--json")
+    same = json.loads(drift("drift", *words).stdout)
+    assert {f["verdict"] for f in same["findings"]} == {"identical"}
+    for name, text in PASSED.items():
+        (checkout / "madeup" / name).write_text(text)
+    extra = {"ASCEND_SHIMS_CACHE": str(tmp_path / cache)} if cache == "lost" else {}
+    report = json.loads(drift("drift", *words, extra=extra).stdout)
+    found = {f["gap"]: (f["verdict"], f["breakage"]) for f in report["findings"]}
+    assert found["loud"] == ("broken", "optional-parameter-passed")
+    assert len(report["notes"]) == (cache == "lost")
+    assert all("facts in the lock" in note for note in report["notes"])
+
+
+def test_offline_the_lock_is_enough(
+    drift: Any, shims: Any, checkout: Path, tmp_path: Path
+) -> None:
+    """What is here is compared with it, whatever was cached of the baseline."""
+    empty = {"ASCEND_SHIMS_CACHE": str(tmp_path / "empty")}
+    index = ("--index-url", "http://index.invalid/simple", "--offline")
+    (checkout / "madeup" / "_version.py").write_text("__version__ = '1.3'\n")
+    words = ("--against", str(checkout), "--package", "madeup", *index)
+    same = shims("drift", *words, "--json", extra=empty)
+    assert same.returncode == 0, same.stderr
+    report = json.loads(same.stdout)
+    assert [f["verdict"] for f in report["findings"]] == ["identical", "identical"]
+    assert report["notes"] == []
+    (checkout / "madeup" / "core.py").write_text("def other():\n    return 1\n")
+    gone = shims("drift", *words, extra=empty)
+    assert gone.returncode == 1, gone.stderr
+    assert "2 broken" in gone.stdout
+    assert "note: compared with the facts in the lock" in gone.stdout
+    diff = shims("diff", "loud", "--to", str(checkout), "--package", "madeup", *index)
+    assert diff.returncode == 2
+    assert "name another source of it with --from" in diff.stderr
+
+
+def test_an_index_with_another_build_is_not_the_baseline(
+    drift: Any, checkout: Path, tmp_path: Path
+) -> None:
+    """The lock was written from a build of our own that has the same version."""
+    (checkout / "madeup" / "_version.py").write_text("__version__ = '1.2'\n")
+    (checkout / "madeup" / "core.py").write_text(
+        "def answer(word, *, volume=1):\n    return word * volume\n"
+    )
+    assert drift("lock", str(checkout)).returncode == 0
+    empty = {"ASCEND_SHIMS_CACHE": str(tmp_path / "empty")}
+    report = json.loads(drift("drift", *_against("1.2"), "--json", extra=empty).stdout)
+    assert {f["verdict"] for f in report["findings"]} == {"compatible"}
+    (note,) = report["notes"]
+    assert "madeup 1.2 differs from it in 1 of" in note
+
+
+def test_an_old_lock_is_written_anew(drift: Any, project: Path) -> None:
+    lock = project / "registry.lock"
+    lock.write_text('{"schema": 1, "baselines": {}}')
+    refused = drift("drift", *_against("1.2"))
+    assert refused.returncode == 2
+    assert "write it anew, as in `shims lock" in refused.stderr
+    assert drift("lock", "madeup==1.0").returncode == 0
+    assert json.loads(lock.read_text())["schema"] == 2
+
+
+def test_a_reader_that_has_seen_enough_is_no_finding(
+    project: Path, environ: dict[str, str]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [sys.executable, "-m", "ascend_shims", "status"],
+        env=environ,
+        cwd=project,
+        stdout=writer,
+        stderr=subprocess.PIPE,
+        timeout=60,
+        check=False,
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_next_command_reads_the_same_registry(
+    drift: Any, project: Path, tmp_path: Path
+) -> None:
+    watch = tmp_path / "watch.jsonl"
+    watch.write_text('{"symbol": "madeup.core:anser", "how": "calls"}\n')
+    words = ("--registry", str(project / "registry.yaml"), "--watch", str(watch))
+    # However long the path of a temporary directory is.
+    wide = {"COLUMNS": "4000"}
+    done = drift("drift", *_against("1.4"), *words, extra=wide)
+    said = " ".join(done.stdout.split())
+    assert f"--registry {project / 'registry.yaml'}" in said
+    assert f"--watch {watch}" in said
+    near = drift("drift", *_against("1.2"), *words, extra=wide)
+    assert "did you mean `madeup.core:answer`?" in " ".join(near.stdout.split())

@@ -41,6 +41,7 @@ def write(checked: Checked, *, everything: bool) -> None:
                 for one in checked.findings
             ],
             "problems": list(checked.problems),
+            "notes": list(checked.notes),
             "costs": checked.costs,
         }
     )

@@ -30,6 +30,7 @@ def text(checked: Checked, *, everything: bool) -> str:
         row = " | ".join(cell.replace("|", "\\|") for cell in cells)
         lines.append(f"| {row} |")
     lines += [f"- not read: {problem}" for problem in checked.problems]
+    lines += [f"- note: {note}" for note in checked.notes]
     return "\n".join(lines) + "\n"
 
 

@@ -25,12 +25,16 @@ def serious(checked: Checked) -> list[Finding]:
 
 
 def relative(file: str) -> str:
-    """A path as CI systems want it: from the working directory, with slashes."""
+    """A path as CI systems want it: from the root of the checkout, with slashes.
+
+    That is the repository around the file, else the working directory.
+    """
     path = Path(file).resolve()
-    try:
-        return path.relative_to(Path.cwd()).as_posix()
-    except ValueError:
-        return Path(os.path.relpath(path)).as_posix()
+    homes = [home for home in path.parents if (home / ".git").exists()]
+    for home in (*homes[:1], Path.cwd()):
+        if path.is_relative_to(home):
+            return path.relative_to(home).as_posix()
+    return Path(os.path.relpath(path)).as_posix()
 
 
 def tally(kinds: Iterable[str]) -> str:

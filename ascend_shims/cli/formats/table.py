@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from .shared import LEVELS, tally
@@ -32,7 +33,7 @@ def write(checked: Checked, *, everything: bool) -> None:
     for one in sorted(shown, key=lambda f: ORDER.index(f.verdict.kind)):
         verdict = one.verdict
         style = _STYLES.get(verdict.kind, "dim")
-        out.print(f"[{style}]{verdict.kind:<14}[/]{one.watched.gap}  ({verdict.how})")
+        out.print(f"[{style}]{verdict.kind:<16}[/]{one.watched.gap}  ({verdict.how})")
         text = escape(f"{verdict.sentence}.")
         out.print(Padding(text, (0, 0, 0, 2), expand=False))
         for line in _places(one):
@@ -40,6 +41,8 @@ def write(checked: Checked, *, everything: bool) -> None:
         out.print()
     for problem in checked.problems:
         out.print(f"not read: {problem}", style="red", markup=False)
+    for note in checked.notes:
+        out.print(f"note: {note}", style="yellow", markup=False)
     out.print(tally(f.verdict.kind for f in checked.findings))
     costs = checked.costs
     if costs.get("requests"):
@@ -65,7 +68,10 @@ def _places(one: Finding) -> list[str]:
 
 
 def _next(checked: Checked) -> str:
+    from ..upstream import again
+
     broken = [f.watched.gap for f in checked.findings if f.verdict.kind == "broken"]
-    if broken:
-        return f"Next: shims diff {broken[0]} --to {checked.release.replace(' ', '==')}"
-    return "Next: shims matrix"
+    release = re.fullmatch(r"(\S+) (\d\S*)", checked.release)
+    if broken and release:
+        return f"Next: shims diff {broken[0]} --to {release[1]}=={release[2]}{again()}"
+    return f"Next: shims matrix{again()}"

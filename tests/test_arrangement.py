@@ -48,3 +48,14 @@ def test_each_place_is_in_one_half(pytestconfig: pytest.Config) -> None:
     if chosen == "without":
         # A module of this half imports it: name that one in `_NEED_TORCH`.
         assert "torch" not in sys.modules
+
+
+@pytest.mark.skipif(
+    not (HERE.parent / ".venv").exists(), reason="no environment of the default release"
+)
+@pytest.mark.parametrize("tool", ["score-drift", "check-rig-fidelity", "mutation"])
+def test_tools_find_their_environment(tool: str) -> None:
+    """Whoever calls them: here the interpreter under this one, without our packages."""
+    beneath = Path(sys.base_prefix) / "bin" / "python3"
+    said = run(beneath, HERE.parent / "tools" / tool, "--help")
+    assert said.startswith(f"usage: {tool} [-h]")

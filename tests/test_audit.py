@@ -455,7 +455,7 @@ def test_modules_that_cannot_be_compared(site: Path) -> None:
 
 @pytest.mark.vllm
 def test_real_vllm_is_what_its_source_defines(tmp_path: Path) -> None:
-    """All modules that Model Runner V2 imports, unpatched: 477 of 0.28.0, more later."""
+    """All modules that Model Runner V2 imports, unpatched: 477 in 0.28.0."""
     words = ("vllm.v1.worker.gpu.model_runner", "--everything")
     told = audit(tmp_path, *words, code=0)
     assert told["rows"] == []

@@ -5,13 +5,14 @@ watched x baseline tree x release tree -> findings
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from . import probes
 from .compare import judge
 from .contract import Reliance
+from .facts.record import Record
 from .facts.signature import Signature
 from .facts.symbol import Symbol, find
 from .judges.changes import misplaced
@@ -20,7 +21,7 @@ from .tree import Tree
 from .verdict import Breakage, Location, Verdict, VerdictKind
 from .watched import Watched
 
-__all__ = ["Checked", "Finding", "check", "paths_needed", "worst"]
+__all__ = ["Checked", "Finding", "Recorded", "check", "paths_needed", "worst"]
 
 ORDER: tuple[VerdictKind, ...] = (
     "broken",
@@ -37,6 +38,10 @@ _REPLACING = ("wraps_function", "replaces_function", "replaces_class_binding")
 """Ways in which ours is called in the symbol's place."""
 
 _BOUND = ("function", "async", "classmethod", "property")
+
+
+Recorded: TypeAlias = Callable[[str], Record | None]
+"""What a lock says of a symbol in the baseline, if anything."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +87,7 @@ def _judged(
     watched: Watched,
     old: Tree,
     new: Tree,
-    hints: Callable[[str], Sequence[str] | None],
+    recorded: Recorded,
     probes: Mapping[str, str],
 ) -> Verdict:
     if watched.how == "removal_probe":
@@ -92,13 +97,13 @@ def _judged(
     if after is None or after == before:
         was, now = find(old, before), find(new, before)
         reliance = _reliance(watched, before, was)
-        verdict = judge(reliance, old, new, hints=hints(before))
+        verdict = judge(reliance, old, new, **_known(recorded(before)))
         return _stale(watched, _as_called(watched, verdict, was, now), was, now)
     # Upstream moved it, and the registry knows where to: the new place is judged
     # by itself, against what it is now.
     was, now = find(old, before), find(new, after)
     reliance = _reliance(watched, after, now)
-    settled = judge(reliance, new, new, hints=hints(before))
+    settled = judge(reliance, new, new, **_known(recorded(before)))
     sentence = f"`{before}` is `{after}` there, which the registry lists as a candidate"
     if settled.kind in ("broken", "review"):
         return settled
@@ -113,6 +118,13 @@ def _judged(
         after,
     )
     return _stale(watched, moved, was, now)
+
+
+def _known(record: Record | None) -> dict[str, Any]:
+    """What a lock knows of who uses a symbol, as a judge takes it."""
+    if record is None:
+        return {}
+    return {"hints": record.callers, "reached": record.reached}
 
 
 def _reliance(watched: Watched, name: str, symbol: Symbol | None) -> Reliance:
@@ -253,16 +265,16 @@ def check(
     new: Tree,
     *,
     version: str | None = None,
-    hints: Callable[[str], Sequence[str] | None] = lambda _: None,
+    recorded: Recorded = lambda _: None,
     probes: Mapping[str, str] | None = None,
 ) -> tuple[Finding, ...]:
     """Judge everything that is relied on and meant for the release `version`.
 
-    `hints` gives, for a symbol, the modules known to call or import it; `probes`, for
-    a gap, what its removal probe says of `old`, where that cannot be asked.
+    `recorded` gives what a lock says of a symbol in `old`; `probes`, of a gap, what its
+    removal probe says of `old`, where that cannot be asked.
     """
     return tuple(
-        Finding(one, _judged(one, old, new, hints, probes or {}))
+        Finding(one, _judged(one, old, new, recorded, probes or {}))
         for one in watched
         if one.is_for(version)
     )

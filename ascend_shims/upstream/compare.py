@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 
 from ascend_shims.upstream.contract import How, Reliance
+from ascend_shims.upstream.facts.record import Reached
 from ascend_shims.upstream.facts.symbol import Symbol, find, split
 from ascend_shims.upstream.judges import callers, classes, names, overrides, replaced
 from ascend_shims.upstream.judging import Case, Finding
@@ -33,12 +34,14 @@ def judge(
     new: Tree,
     *,
     hints: Iterable[str] | None = None,
+    reached: Reached | None = None,
     still_needed: Callable[[Tree], bool] | None = None,
 ) -> Verdict:
     """What `new` does to a reliance that held in `old`.
 
     `hints`: names of the modules that call or import the symbol. Only these are
     searched for call sites in `new`, besides the module that defines it.
+    `reached`: whether `old` calls or looks up the symbol, where that is known.
     `still_needed`: the removal probe of a gap, asked about `new`.
     """
     before = find(old, reliance.symbol)
@@ -49,7 +52,7 @@ def judge(
     if before is None:
         return _verdict(reliance, _baseless(reliance, old, new, after), None, after)
     within = None if hints is None else tuple(dict.fromkeys(hints))
-    case = Case(reliance, old, new, before, after, within)
+    case = Case(reliance, old, new, before, after, within, reached)
     finding = names.judge_presence(case) or _JUDGES[reliance.how](case)
     return _verdict(reliance, finding or _unbroken(case), before, after)
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 
-from .check import Finding, check
+from .check import Finding, Recorded, check
 from .facts.symbol import Symbol, find, split
 from .parsed import Shelf
 from .reach import REACH_BYTES, reach
@@ -19,7 +19,6 @@ from .watched import Watched
 
 __all__ = ["Baseline", "Judged", "judged"]
 
-Hints = Callable[[str], Sequence[str] | None]
 Fetch = Callable[[Sequence[str]], None]
 
 
@@ -31,8 +30,7 @@ class Baseline:
     tree: Tree
     traces: Traces
     shelf: Shelf
-    hints: Hints
-    """The modules known to call or import a symbol."""
+    recorded: Recorded
     known: Sequence[str]
     """The modules that a check reads anyway."""
     probes: Mapping[str, str]
@@ -44,13 +42,13 @@ class Baseline:
         texts: Texts,
         shelf: Shelf,
         kept: Kept | None,
-        hints: Hints,
+        recorded: Recorded,
         known: Sequence[str],
         probes: Mapping[str, str] | None = None,
     ) -> Baseline:
         traces = Traces(kept, texts.label)
         tree = Tree(texts, shelf, OLD)
-        return cls(texts, tree, traces, shelf, hints, known, probes or {})
+        return cls(texts, tree, traces, shelf, recorded, known, probes or {})
 
 
 @dataclass(frozen=True)
@@ -114,7 +112,8 @@ def _trace(
     version: str | None,
     search: _Search | None,
 ) -> Trace:
-    hints = [baseline.hints(symbol) for one in group for symbol in one.candidates]
+    records = [baseline.recorded(symbol) for one in group for symbol in one.candidates]
+    hints = [None if one is None else (one.callers, one.reached) for one in records]
     new = Tree(texts, baseline.shelf, NEW)
     alone = about(keys, hints)
     # Where something is looked for depends on all that is gone.
@@ -134,7 +133,7 @@ def _trace(
                 baseline.tree,
                 new,
                 version=version,
-                hints=baseline.hints,
+                recorded=baseline.recorded,
                 probes=baseline.probes if baseline.tree.is_stub else {},
             )
         searched = searched or limits is not None

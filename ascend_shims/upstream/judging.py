@@ -8,7 +8,7 @@ from functools import cached_property
 
 from ascend_shims.upstream.calls import Site, call_sites
 from ascend_shims.upstream.contract import Reliance
-from ascend_shims.upstream.facts.record import Record
+from ascend_shims.upstream.facts.record import Reached, Record
 from ascend_shims.upstream.facts.signature import Shape, Signature
 from ascend_shims.upstream.facts.symbol import Symbol
 from ascend_shims.upstream.tree import Tree
@@ -38,6 +38,8 @@ class Case:
     after: Symbol | None
     within: tuple[str, ...] | None
     """Modules to search for call sites; `None`: all."""
+    told_reached: Reached | None = None
+    """Whether the old release reaches it, where a lock says so."""
 
     @property
     def symbol(self) -> str:
@@ -84,6 +86,12 @@ class Case:
     def record(self) -> Record | None:
         """What a lock says of the symbol, where there is no text of the baseline."""
         return self.old.records.get(self.symbol)
+
+    @property
+    def was_reached(self) -> Reached | None:
+        """Whether the old release calls it or looks it up; None: nobody says so."""
+        record = self.record
+        return self.told_reached if record is None else record.reached
 
     def new_sites(self, wanted: Callable[[Shape], bool]) -> list[Site]:
         """Calls in the new release, of a wanted shape at least."""

@@ -33,7 +33,7 @@ from .parsed import digest_of
 from .probes import answer
 from .source import Source
 from .texts import Texts
-from .tree import Tree, module_name
+from .tree import Module, Tree, module_name
 from .watched import Watched
 
 __all__ = [
@@ -123,11 +123,10 @@ class Lock:
             else min(known, key=known.__getitem__)
         )
 
-    def callers(self, baseline: str, symbol: str) -> tuple[str, ...] | None:
-        """Modules that called or imported the symbol then, if that was looked up."""
+    def record(self, baseline: str, symbol: str) -> Record | None:
+        """The facts of a symbol in a baseline."""
         known = self.baselines.get(baseline)
-        found = known.symbols.get(symbol) if known else None
-        return None if found is None else found.callers
+        return known.symbols.get(symbol) if known else None
 
 
 def short(digest: str) -> str:
@@ -229,18 +228,27 @@ def _callers(tree: Tree, symbol: Symbol) -> list[str]:
     *outer, name = symbol.qualname.split(".")
     if name.startswith("__") and outer:
         # A constructor is called by the name of its class.
-        name = outer[-1]
+        name, outer = outer[-1], []
     found = []
     for mentioning in tree.mentions(name):
         module = tree.module(mentioning)
         if module is None:
             continue
-        if name in module.index.calls or name in module.scope.names:
+        if name in module.index.calls or _has_name(module, name):
             found.append(mentioning)
     if len(found) > (_MOST_OF_A_MEMBER if outer else _MOST_CALLERS):
         near = symbol.module.rpartition(".")[0]
         found = [m for m in found if m.startswith(near)]
     return sorted(found)[:_MOST_CALLERS]
+
+
+def _has_name(module: Module, name: str) -> bool:
+    """Whether it binds the name, or imports it by another."""
+    nested = (binding for binding, _ in module.index.imports)
+    here = (b for several in module.scope.names.values() for b in several)
+    return name in module.scope.names or any(
+        binding.original == name for binding in (*here, *nested)
+    )
 
 
 def load_lock(path: Path) -> Lock:

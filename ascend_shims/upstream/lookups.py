@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable
 
 from ascend_shims.upstream.facts.resolve import expression
+from ascend_shims.upstream.facts.scope import Binding
 from ascend_shims.upstream.tree import Module, Tree
 
 __all__ = ["attribute_is_loaded", "is_looked_up", "users"]
@@ -36,7 +37,7 @@ def is_looked_up(
     for other in tree.parsed(tree.mentions(name, within=within)):
         if other.name == module:
             continue
-        for bound, nested in _imported(other, module, name):
+        for bound, nested in _imported(tree, other, module, name):
             if nested or is_looked_up(tree, other.name, bound, within, depth + 1):
                 return True
         for node, _ in other.index.attributes.get(name, ()):
@@ -74,25 +75,39 @@ def _shadowed(parsed: Module, name: str, functions: tuple[ast.AST, ...]) -> bool
     )
 
 
-def _imported(other: Module, module: str, name: str) -> list[tuple[str, bool]]:
+def _imported(
+    tree: Tree, other: Module, module: str, name: str
+) -> list[tuple[str, bool]]:
     """Names under which `other` imports `module.name`; whether inside a function."""
-    found = []
-    for bindings in other.scope.names.values():
-        for binding in bindings:
-            if (
-                binding.kind == "from"
-                and binding.original == name
-                and other.absolute(binding.module, binding.level) == module
-            ):
-                found.append((binding.name, False))
-    for binding, _ in other.index.imports:
-        if (
-            binding.kind == "from"
-            and binding.original == name
-            and other.absolute(binding.module, binding.level) == module
-        ):
-            found.append((binding.name, True))
-    return found
+
+    def is_it(binding: Binding) -> bool:
+        if binding.kind != "from" or binding.original != name:
+            return False
+        source = other.absolute(binding.module, binding.level)
+        return source == module or _passes_on(tree, source, module, name)
+
+    here = [b for several in other.scope.names.values() for b in several]
+    found = [(binding.name, False) for binding in here if is_it(binding)]
+    if name not in other.scope.names and _passes_on(tree, other.name, module, name):
+        found.append((name, False))
+    inside = (binding for binding, _ in other.index.imports)
+    return found + [(binding.name, True) for binding in inside if is_it(binding)]
+
+
+def _passes_on(
+    tree: Tree, package: str, module: str, name: str, depth: int = 0
+) -> bool:
+    """Whether `package` has the name by `from module import *`, as packages do that
+    gather what their modules define."""
+    if name.startswith("_") or depth >= _DEPTH or package == module:
+        return False
+    parsed = tree.module(package)
+    if parsed is None or name in parsed.scope.names:
+        return False
+    sources = [parsed.absolute(star.module, star.level) for star in parsed.scope.stars]
+    return module in sources or any(
+        _passes_on(tree, source, module, name, depth + 1) for source in sources
+    )
 
 
 def attribute_is_loaded(tree: Tree, name: str) -> bool:

@@ -15,6 +15,7 @@ from ..environment.versions import parse
 from ..errors import ConfigurationError
 from .baselines import Locked, distribution_of
 from .check import Checked, Finding, paths_needed
+from .facts.record import Record
 from .fetching import Releases
 from .judgement import Baseline, judged
 from .lock import Lock
@@ -171,15 +172,15 @@ class Run:
                 paths = paths_needed(watched, self.lock, name)
                 texts = Texts(self._locked.source(name, paths))
 
-            def hints(symbol: str) -> Sequence[str] | None:
-                return self.lock.callers(name, symbol)
+            def recorded(symbol: str) -> Record | None:
+                return self.lock.record(name, symbol)
 
             locked = self.lock.baselines.get(name)
             self._baselines[key] = Baseline.of(
                 texts,
                 self._shelf,
                 self.sources.cache,
-                hints,
+                recorded,
                 tuple(locked.modules) if locked else (),
                 locked.probes if locked else {},
             )

@@ -54,7 +54,7 @@ def _still_reached(case: Case) -> Finding | None:
 def lookup_gone(case: Case) -> Finding | None:
     """The name is there and what looked it up through that module does no longer."""
     name = case.qualname
-    if case.is_member or (case.record is not None and case.record.reached == "no"):
+    if case.is_member or case.was_reached == "no":
         return None
     if _is_looked_up(case.new, case) and not _callers_left(case):
         return None

@@ -194,9 +194,9 @@ def no_longer_called(case: Case) -> Finding | None:
     name = case.qualname.split(".")[-1]
     if name.startswith("__"):
         return None
-    if case.record is not None and case.record.reached == "no":
-        # It was called through a string, or a name that its package passes on: nothing
-        # that could be missed, and no reason to read a whole release.
+    if case.was_reached == "no":
+        # It was called through a string: nothing that could be missed, and no reason to
+        # read a whole release.
         return None
     # Its own modules are looked at first, then known callers; only if none of them
     # is left does the question go to the whole release.
@@ -205,10 +205,8 @@ def no_longer_called(case: Case) -> Finding | None:
         return None
     # Where others of that name are read still, ours has to have been read for sure.
     others = attribute_is_loaded(case.new, name)
-    if case.record is not None:
-        was_reached = case.record.reached in (
-            ("yes",) if others else ("yes", "perhaps")
-        )
+    if case.was_reached is not None:
+        was_reached = case.was_reached in (("yes",) if others else ("yes", "perhaps"))
     else:
         was_reached = is_reached(case.old, case.before, case.within, certainly=others)
     if not was_reached:

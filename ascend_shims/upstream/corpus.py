@@ -72,7 +72,9 @@ class Corpus:
         return bytes(self._whole[start:end])
 
     def holding(self, word: bytes) -> Iterator[str]:
-        """Names of the texts that have the whole word, in order."""
+        """Names of the texts that have the whole word, in order; no word is in none."""
+        if not word:
+            return
         at = self._whole.find(word)
         while at >= 0:
             index = bisect_right(self._starts, at) - 1

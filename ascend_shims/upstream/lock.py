@@ -225,7 +225,9 @@ def _used(record: Record, tree: Tree, symbol: Symbol) -> Record:
 
 
 def _callers(tree: Tree, symbol: Symbol) -> list[str]:
-    *outer, name = symbol.qualname.split(".")
+    # A module has no name of its own but that of its file.
+    named = symbol.qualname or symbol.module.rpartition(".")[2]
+    *outer, name = named.split(".")
     if name.startswith("__") and outer:
         # A constructor is called by the name of its class.
         name, outer = outer[-1], []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from ascend_shims.upstream.compare import judge
 from ascend_shims.upstream.contract import How, Reliance
+from ascend_shims.upstream.corpus import Corpus
 from ascend_shims.upstream.facts.recording import spelled
 from ascend_shims.upstream.facts.signature import Parameter, Signature, signature_of
 from ascend_shims.upstream.facts.symbol import find
@@ -240,3 +241,24 @@ def test_spelled_parameters_read_back_as_the_same(signature: Signature) -> None:
     (node,) = ast.parse(f"def f{spelled(signature)}: ...").body
     assert isinstance(node, ast.FunctionDef)
     assert signature_of(node) == signature
+
+
+@pytest.mark.parametrize("how", ["replaces_function", "replaces_class_binding"])
+def test_a_module_is_known_by_the_name_of_its_file(how: How) -> None:
+    """Somebody puts another module in its place."""
+    files = {
+        "up/__init__.py": "",
+        "up/core.py": "def answer(): ...\n",
+        "up/user.py": "from up import core\n\ndef go(): return core.answer()\n",
+        "up/other.py": "def go(): ...\n",
+    }
+    locked = lock_of(files, Reliance("up:core", how))
+    record = locked.symbols["up:core"]
+    assert (record.kind, record.defined) == ("module", "up.core")
+    assert record.callers == ("up.user",)
+
+
+def test_no_word_is_in_no_text() -> None:
+    corpus = Corpus([("one", b"some words"), ("two", b"")])
+    assert list(corpus.holding(b"")) == []
+    assert list(corpus.holding(b"words")) == ["one"]

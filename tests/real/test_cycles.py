@@ -20,8 +20,8 @@ RunReal = Callable[..., Any]
 SOAK = os.environ.get("ASCEND_SHIMS_SOAK") == "1"
 CYCLES = 200 if SOAK else 3
 STOCK_CYCLES = 60 if SOAK else 3
-WARM = 40 if SOAK else 1
-"""Cycles after which caches of upstream's, of torch's and of malloc's are filled."""
+WARM = 20 if SOAK else 1
+"""Cycles after which most caches of upstream's and of torch's are filled."""
 
 PROMPTS = [[1, 2, 3, 4, 5], [7, 8, 9]]
 TOKENS = 6
@@ -29,13 +29,13 @@ ONE_PROCESS = {"VLLM_ENABLE_V1_MULTIPROCESSING": "0"}
 STOCK = {**ONE_PROCESS, "ASCEND_SHIMS_DEVICE": "none"}
 SIM = {**ONE_PROCESS, "ASCEND_SHIMS_DEVICE": "sim"}
 
-MEMORY_KIB = (8 if SOAK else 16) * 1024
-"""How much more may be resident in the end than when warm.
+MEMORY_KIB = (4 if SOAK else 16) * 1024
+"""How much more may have come since warm than comes without us.
 
-With and without us 7 MiB come at once, at the eleventh engine or one of the next
-twenty, and then no more. One engine has 8 MiB of KV cache and weights, so a runner that
-stayed alive in each cycle would be 1.6 GiB after two hundred; the rest is malloc's
-fragments, which come and go by a few MiB.
+Without us, too, 7 MiB come at once, at the eleventh engine or one of the next fifty,
+and then no more. One engine has 8 MiB of KV cache and weights, so a runner that stayed
+alive in each cycle would be 1.6 GiB after two hundred; the rest is malloc's fragments,
+which come and go by a few MiB.
 """
 
 MARGIN = 12
@@ -158,7 +158,8 @@ def test_engines_come_and_go_and_nothing_stays(
     warm, end = told["kib"][WARM - 1], told["kib"][-1]
     print(f"{CYCLES} cycles, KiB resident: {told['kib'][19::20]}")
     print(f"{STOCK_CYCLES} without us: {stock['kib'][19::20]}")
-    assert end - warm < MEMORY_KIB
+    by_itself = stock["kib"][-1] - stock["kib"][WARM - 1]
+    assert end - warm - max(0, by_itself) < MEMORY_KIB
     ours = {kind: n for kind, n in told["growth"].items() if "ascend_shims" in kind}
     assert ours == {}
     # What upstream keeps of each engine, by kind of object, and no more than that.

@@ -22,7 +22,7 @@ Rows = Mapping[str, Mapping[str, str | None]]
 
 _LETTERS = {
     "identical": ("=", "dim"),
-    "cosmetic": ("=", "dim"),
+    "cosmetic": ("≈", "dim"),
     "compatible": ("~", "green"),
     "fixed-upstream": ("F", "cyan"),
     "review": ("?", "yellow"),
@@ -30,8 +30,8 @@ _LETTERS = {
 }
 
 _LEGEND = (
-    "\n= same   ~ changed, contract intact   ? review   X broken   F fixed upstream\n"
-    "· not for it, or nothing relied on"
+    "\n= same   ≈ only written otherwise   ~ changed, contract intact   ? review\n"
+    "X broken   F fixed upstream   · not for it, or nothing relied on"
 )
 
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -10,12 +14,66 @@ from ..processes.client import Answer, ask_all
 from ..states import State
 from .here import assumed, own_plan, own_switches, print_json
 
+if TYPE_CHECKING:
+    from ..plan import Plan
+
 __all__ = ["command"]
+
+_SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
+    "registry": lambda _: 0,
+    "gap": lambda gap: gap["id"],
+    # What needs somebody comes first, what nobody waits for last.
+    "state": lambda gap: (not State(gap["state"]).is_fault, gap["state"]),
+}
+
+
+@dataclass(frozen=True)
+class _Choice:
+    """Which gaps are shown, and in which order."""
+
+    everything: bool
+    states: tuple[str, ...]
+    gaps: tuple[str, ...]
+    sort: str
+
+    def of(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        shown = [gap for gap in gaps if self._has(gap)]
+        return sorted(shown, key=_SORTS[self.sort])
+
+    def _has(self, gap: dict[str, Any]) -> bool:
+        if self.gaps and gap["id"] not in self.gaps:
+            return False
+        if self.states:
+            return gap["state"] in self.states
+        return self.everything or bool(self.gaps) or gap["status"] == "open"
 
 
 @click.command("status")
 @click.option("--all", "everything", is_flag=True, help="Landed and retired gaps too.")
+@click.option("--gap", "gaps", metavar="GAP", multiple=True, help="Only these gaps.")
+@click.option(
+    "--state",
+    "states",
+    type=click.Choice([str(state) for state in State]),
+    metavar="STATE",
+    multiple=True,
+    help="Only gaps in these states, in a new process or a running one.",
+)
+@click.option(
+    "--sort",
+    type=click.Choice(list(_SORTS)),
+    default="registry",
+    show_default=True,
+    help="By state: what needs somebody comes first.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
+@click.option("--markdown", is_flag=True, help="For a ticket.")
+@click.option(
+    "--watch",
+    type=click.FloatRange(min=0.2),
+    metavar="SECONDS",
+    help="Look again that often, until Ctrl-C.",
+)
 @click.option(
     "--assume",
     multiple=True,
@@ -23,37 +81,98 @@ __all__ = ["command"]
     callback=assumed,
     help="Plan for that version; nothing needs to be installed.",
 )
-@click.option("--registry", type=click.Path(path_type=None), help="Another registry.")
+@click.option("--registry", type=click.Path(path_type=Path), help="Another registry.")
 def command(
-    everything: bool, as_json: bool, assume: dict[str, str], registry: str | None
+    everything: bool,
+    gaps: tuple[str, ...],
+    states: tuple[str, ...],
+    sort: str,
+    as_json: bool,
+    markdown: bool,
+    watch: float | None,
+    assume: dict[str, str],
+    registry: Path | None,
 ) -> int:
     """What is open, and what is applied in which process.
 
     The first table is the plan for a new process in this environment; the
     second asks each running process that carries shims for its live bindings.
     """
-    from pathlib import Path
+    if as_json and markdown:
+        raise click.UsageError("--json and --markdown are two forms: name one of them")
+    choice = _Choice(everything, states, gaps, sort)
 
-    from ..process import the_process
+    def look() -> dict[str, Any]:
+        plan = own_plan(own_switches(assume, registry))
+        _refuse_unknown(gaps, plan)
+        return _report(plan, [] if assume else ask_all(), choice)
 
-    switches = own_switches(assume, Path(registry) if registry else None)
-    plan = own_plan(switches)
-    report = the_process().report_on(plan).as_dict()
-    answers = [] if assume else ask_all()
-    report["processes"] = [_process(answer) for answer in answers]
-    if not everything:
-        report["gaps"] = [gap for gap in report["gaps"] if gap["status"] == "open"]
-    if as_json:
-        print_json(report)
+    def print_(report: dict[str, Any]) -> None:
+        if as_json:
+            print_json(report)
+            return
+        from .status_page import as_markdown, show
+
+        if markdown:
+            click.echo(as_markdown(report), nl=False)
+        else:
+            show(report, _next(report, everything))
+
+    report = look()
+    if watch is None:
+        print_(report)
     else:
-        _print(report, answers, everything)
+        _keep_looking(look, print_, report, watch)
     return 1 if _has_fault(report) else 0
 
 
-def _process(answer: Answer) -> dict[str, Any]:
+def _keep_looking(
+    look: Callable[[], dict[str, Any]],
+    print_: Callable[[dict[str, Any]], None],
+    report: dict[str, Any],
+    seconds: float,
+) -> None:
+    """Prints `report` and what is seen later; Ctrl-C ends it as the user's own wish."""
+    try:
+        while True:
+            # Nothing where the output is no terminal.
+            click.clear()
+            print_(report)
+            time.sleep(seconds)
+            report = look()
+    except KeyboardInterrupt:
+        click.echo()
+
+
+def _refuse_unknown(gaps: tuple[str, ...], plan: Plan) -> None:
+    import difflib
+
+    known = [gap.id for gap in plan.registry.gaps]
+    for gap in gaps:
+        if gap not in known:
+            near = difflib.get_close_matches(gap, known, n=1, cutoff=0.4)
+            hint = (
+                f"; did you mean {near[0]}?"
+                if near
+                else f"; there are {', '.join(known)}"
+            )
+            raise click.BadParameter(f"no gap is called {gap!r}{hint}")
+
+
+def _report(plan: Plan, answers: list[Answer], choice: _Choice) -> dict[str, Any]:
+    from ..process import the_process
+
+    report = the_process().report_on(plan).as_dict()
+    report["gaps"] = choice.of(report["gaps"])
+    report["processes"] = [_process(answer, choice) for answer in answers]
+    return report
+
+
+def _process(answer: Answer, choice: _Choice) -> dict[str, Any]:
     if answer.report is None:
         return {"pid": answer.pid, "problem": answer.problem}
-    return {**answer.report["process"], **answer.report}
+    shown = {**answer.report, "gaps": choice.of(answer.report["gaps"])}
+    return {**answer.report["process"], **shown}
 
 
 def _has_fault(report: dict[str, Any]) -> bool:
@@ -62,55 +181,12 @@ def _has_fault(report: dict[str, Any]) -> bool:
     return any(State(state).is_fault for state in [*own, *others])
 
 
-def _print(report: dict[str, Any], answers: list[Answer], everything: bool) -> None:
-    from .render import console, state_text, summary, table
-
-    out = console()
-    environment = report["environment"]
-    out.print(summary(environment))
-    if environment["distributions"].get("vllm", {}).get("file"):
-        out.print(environment["distributions"]["vllm"]["file"], style="dim")
-    out.print()
-    gaps = table("GAP", "IN A NEW PROCESS", "WHY")
-    for gap in report["gaps"]:
-        gaps.add_row(gap["id"], state_text(gap["state"]), gap["reason"])
-    out.print(gaps)
-    out.print()
-    _print_processes(out, answers)
-    out.print(_next(report, everything), style="dim")
-
-
-def _print_processes(out: Any, answers: list[Answer]) -> None:
-    from .render import table, tally
-
-    if not answers:
-        out.print("No running process carries shims.\n")
-        return
-    running = table("PID", "ROLE", "PLAN", "STATES")
-    for answer in answers:
-        report = answer.report
-        if report is None:
-            running.add_row(str(answer.pid), "?", "?", answer.problem)
-            continue
-        states = [gap["state"] for gap in report["gaps"] if gap["status"] == "open"]
-        role = report["process"]["role"]
-        running.add_row(str(answer.pid), role, report["plan"], tally(states))
-    out.print(running)
-    for answer in answers:
-        for gap in answer.report["gaps"] if answer.report else ():
-            if State(gap["state"]).is_fault:
-                out.print(
-                    f"  {answer.pid}: {gap['id']} is {gap['state']}: {gap['reason']}",
-                    style="red",
-                )
-    out.print()
-
-
 def _next(report: dict[str, Any], everything: bool) -> str:
     """What one would want to do now."""
-    faults = [gap["id"] for gap in report["gaps"] if State(gap["state"]).is_fault]
-    if faults:
-        return f"Next: shims show {faults[0]}"
+    running = [gap for p in report["processes"] for gap in p.get("gaps", ())]
+    for gap in [*report["gaps"], *running]:
+        if State(gap["state"]).is_fault:
+            return f"Next: shims show {gap['id']}"
     kept_out = any(gap["reason"].startswith("no NPU") for gap in report["gaps"])
     if kept_out:
         return "Next: ASCEND_SHIMS_DEVICE=sim shims status   (what an NPU would get)"

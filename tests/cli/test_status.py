@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from ascend_shims.cli.status import _Choice
+from ascend_shims.cli.status_page import as_markdown
 
 
 def _states(report: dict) -> dict[str, str]:
@@ -40,6 +44,92 @@ def test_the_table_fits_eighty_columns_and_has_no_colour_in_a_pipe(shims) -> Non
     assert "\x1b" not in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert "Next: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        ((), ["loud", "polite"]),
+        (("--all",), ["loud", "polite", "gone"]),
+        (("--gap", "polite"), ["polite"]),
+        (("--gap", "gone"), ["gone"]),
+        (("--gap", "polite", "--gap", "loud"), ["loud", "polite"]),
+        (("--state", "pending"), ["polite"]),
+        (("--state", "off"), ["loud"]),
+        (("--state", "off", "--state", "pending"), ["loud", "polite"]),
+        (("--state", "landed"), ["gone"]),
+        (("--state", "failed"), []),
+        (("--sort", "state"), ["loud", "polite"]),
+        (("--all", "--sort", "state"), ["gone", "loud", "polite"]),
+        (("--all", "--sort", "gap"), ["gone", "loud", "polite"]),
+    ],
+)
+def test_what_is_shown_and_in_which_order(shims_json, words, shown) -> None:
+    report = shims_json("status", *words, extra={"ASCEND_SHIMS_DISABLE": "loud"})
+    assert [gap["id"] for gap in report["gaps"]] == shown
+
+
+def test_what_needs_somebody_comes_first() -> None:
+    states = {"a": "applied", "b": "lost", "c": "off", "d": "buried"}
+    gaps = [{"id": i, "state": s, "status": "open"} for i, s in states.items()]
+    sorted_ = _Choice(False, (), (), "state").of(gaps)
+    assert [gap["id"] for gap in sorted_] == ["d", "b", "a", "c"]
+
+
+def test_a_ticket_has_it_in_markdown(shims) -> None:
+    lines = shims("status", "--all", "--markdown").stdout.splitlines()
+    assert lines[0].startswith("### shims status: madeup 1.2.0")
+    assert "| `loud` | pending | applies when upstream is imported |" in lines
+    assert "| `gone` | landed | upstream answers by itself |" in lines
+
+
+def test_processes_and_their_faults_are_in_the_ticket() -> None:
+    gaps = [
+        {"id": "loud", "state": "lost", "reason": "a | b", "status": "open"},
+        {"id": "polite", "state": "applied", "reason": "", "status": "open"},
+    ]
+    report = {
+        "environment": {"distributions": {}, "device": {"kind": "none"}},
+        "gaps": [],
+        "processes": [
+            {"pid": 7, "role": "worker", "plan": "abc", "gaps": gaps},
+            {"pid": 8, "problem": "no answer"},
+        ],
+    }
+    assert as_markdown(report).splitlines()[5:] == [
+        "| pid | role | plan | states |",
+        "| --- | --- | --- | --- |",
+        "| 7 | worker | abc | 1 lost, 1 applied |",
+        "| 8 | ? | ? | no answer |",
+        "",
+        "- 7: loud is lost: a | b",
+    ]
+    nobody = as_markdown({**report, "processes": []})
+    assert nobody.splitlines()[5:] == ["No running process carries shims."]
+
+
+def test_watching_ends_by_the_users_wish(environ: dict[str, str]) -> None:
+    """Each look is a document of its own."""
+    words = ("status", "--json", "--watch", "0.2")
+    watching = subprocess.Popen(
+        [sys.executable, "-m", "ascend_shims", *words],
+        env=environ,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    assert watching.stdout is not None
+    seen, text = 0, ""
+    while seen < 2:
+        text += watching.stdout.readline()
+        if text.endswith("\n}\n"):
+            assert _states(json.loads(text)) == {"loud": "pending", "polite": "pending"}
+            seen, text = seen + 1, ""
+    watching.send_signal(signal.SIGINT)
+    rest, _ = watching.communicate(timeout=60)
+    assert watching.returncode == 0
+    assert not rest.strip() or "schema" in rest
 
 
 def test_assume_needs_nothing_installed(shims_json) -> None:

@@ -1,0 +1,91 @@
+"""How `shims status` looks: in a terminal, in a pipe, and in a ticket."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..states import State
+from .render import console, state_text, summary, table, tally
+
+__all__ = ["as_markdown", "show"]
+
+_NOBODY = "No running process carries shims."
+
+
+def show(report: dict[str, Any], next_step: str) -> None:
+    """`next_step`: what one would want to do now."""
+    out = console()
+    environment = report["environment"]
+    out.print(summary(environment))
+    if environment["distributions"].get("vllm", {}).get("file"):
+        out.print(environment["distributions"]["vllm"]["file"], style="dim")
+    out.print()
+    if report["gaps"]:
+        gaps = table("GAP", "IN A NEW PROCESS", "WHY")
+        for gap in report["gaps"]:
+            gaps.add_row(gap["id"], state_text(gap["state"]), gap["reason"])
+        out.print(gaps)
+    else:
+        out.print("No such gap in a new process.")
+    out.print()
+    _show_processes(out, report["processes"])
+    out.print(next_step, style="dim")
+
+
+def _show_processes(out: Any, processes: list[dict[str, Any]]) -> None:
+    if not processes:
+        out.print(f"{_NOBODY}\n")
+        return
+    running = table("PID", "ROLE", "PLAN", "STATES")
+    for one in processes:
+        running.add_row(*_row(one))
+    out.print(running)
+    for line in _faults(processes):
+        out.print(f"  {line}", style="red")
+    out.print()
+
+
+def _row(process: dict[str, Any]) -> tuple[str, str, str, str]:
+    pid = str(process["pid"])
+    if "gaps" not in process:
+        return pid, "?", "?", process["problem"]
+    states = [gap["state"] for gap in process["gaps"]]
+    return pid, process["role"], process["plan"], tally(states)
+
+
+def _faults(processes: list[dict[str, Any]]) -> Iterator[str]:
+    for one in processes:
+        for gap in one.get("gaps", ()):
+            if State(gap["state"]).is_fault:
+                yield f"{one['pid']}: {gap['id']} is {gap['state']}: {gap['reason']}"
+
+
+def as_markdown(report: dict[str, Any]) -> str:
+    """The same for a ticket, with what tells one environment from another."""
+    lines = [
+        f"### shims status: {summary(report['environment'])}",
+        "",
+        *_rows(
+            ("gap", "in a new process", "why"),
+            [(f"`{g['id']}`", g["state"], g["reason"]) for g in report["gaps"]],
+        ),
+        "",
+    ]
+    if report["processes"]:
+        rows = [_row(one) for one in report["processes"]]
+        lines += _rows(("pid", "role", "plan", "states"), rows)
+        faults = [f"- {line}" for line in _faults(report["processes"])]
+        lines += ["", *faults] if faults else []
+    else:
+        lines.append(_NOBODY)
+    return "\n".join(lines) + "\n"
+
+
+def _rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> list[str]:
+    cells = [head, ("---",) * len(head), *rows]
+    return [f"| {' | '.join(_cell(c) for c in row)} |" for row in cells]
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")

@@ -21,6 +21,8 @@ _NEED_TORCH = (
 
 _ASK_THE_MACHINE = (
     "cli",
+    "page/test_command.py",
+    "doctor",
     "test_coexistence.py",
     "test_packaging.py",
     "test_process.py",

@@ -51,6 +51,9 @@ def test_the_wheel_has_registry_and_patches_inside(wheel: Path) -> None:
         "ascend_shims/registry/gap_registry.schema.json",
         "ascend_shims/patches/kv_cache.py",
         "ascend_shims/bootstrap/sitecustomize.py",
+        "ascend_shims/page/page.css",
+        "ascend_shims/page/page.html",
+        "ascend_shims/page/page.js",
         "ascend_shims/py.typed",
     ):
         assert name in names

@@ -13,10 +13,12 @@ __all__ = ["shims"]
 _COMMANDS = {
     "status": "What is open, and what is applied in which process.",
     "show": "Everything about one gap.",
+    "doctor": "Is everything here as shims need it, and what to do where not.",
     "apply-check": "Would apply() succeed here? Exit 1 and the reasons if not.",
     "run": "Run a command with shims in every Python process it starts.",
     "drift": "Which gaps an upstream release breaks, from source text alone.",
     "matrix": "Gaps x releases, and where each verdict changes.",
+    "report": "One page to look at: releases, gaps, diffs, processes.",
     "diff": "Upstream's own change of what a gap relies on.",
     "scan": "Every patch and private dependence in a code base, checked.",
     "audit": "What is patched in an interpreter, and by whom.",

@@ -1,0 +1,212 @@
+"""Every switch in force and where it comes from, and the registry."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..switches import NAMES
+from .finding import Finding, notice, ok, problem
+
+__all__ = [
+    "ELSEWHERE",
+    "OURS",
+    "RegistrySeen",
+    "Switch",
+    "SwitchesSeen",
+    "judge_switches",
+    "strangers_of",
+    "switches_of",
+]
+
+_AREA = "switches"
+_REGISTRY = "registry"
+
+ELSEWHERE = frozenset(
+    {
+        "ASCEND_SHIMS_ALLOW_HOSTS",
+        "ASCEND_SHIMS_CACHE",
+        "ASCEND_SHIMS_GUARD",
+        "ASCEND_SHIMS_GUARD_DETECTORS",
+        "ASCEND_SHIMS_GUARD_REPORT",
+        "ASCEND_SHIMS_RANKS",
+        "ASCEND_SHIMS_RANKS_PATIENCE",
+        "ASCEND_SHIMS_SIM_CHECKS",
+        "ASCEND_SHIMS_SIM_HAZARDS",
+        "ASCEND_SHIMS_SIM_MEMORY",
+        "ASCEND_SHIMS_SIM_QUICK",
+        "ASCEND_SHIMS_SOAK",
+        "ASCEND_SHIMS_SUPER_KERNEL",
+        "ASCEND_SHIMS_TORCH_INDEX",
+    }
+)
+"""Variables of ours that do not steer a plan. What only begins like one of them is
+accepted where switches are read, and does nothing."""
+
+OURS = frozenset({*NAMES, *ELSEWHERE})
+"""Every variable that something of ours reads."""
+
+_MEANT = re.compile(r"did you mean '([^']+)'")
+
+
+@dataclass(frozen=True, slots=True)
+class Switch:
+    """One choice that is in force."""
+
+    name: str
+    value: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class RegistrySeen:
+    """The registry that `apply()` takes here."""
+
+    file: str
+    source: str
+    digest: str | None = None
+    """None where it cannot be read."""
+    gaps: int = 0
+    refused: str | None = None
+    """Why a variable may not name it."""
+    errors: tuple[str, ...] = ()
+    """Why it cannot be used, otherwise."""
+    project: str | None = None
+    """Another one, found upwards from the working directory."""
+    project_refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SwitchesSeen:
+    """What the environment says."""
+
+    switches: tuple[Switch, ...]
+    complaints: tuple[str, ...] = ()
+    """What of it cannot be understood."""
+    unknown: tuple[str, ...] = ()
+    """Gaps that it names and that are not in the registry, as complaints."""
+    strangers: tuple[str, ...] = ()
+    """Variables that begin like one of ours and are none."""
+    off: bool = False
+
+
+def switches_of(environ: Mapping[str, str]) -> tuple[Switch, ...]:
+    """Every variable of ours that is set to something."""
+    return tuple(
+        Switch(name, value, "environment variable")
+        for name, value in sorted(environ.items())
+        if name in OURS and value.strip()
+    )
+
+
+def strangers_of(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Variables that begin like one of ours and are none."""
+    return tuple(
+        name
+        for name in sorted(environ)
+        if name.startswith("ASCEND_SHIMS_") and name not in OURS
+    )
+
+
+def judge_switches(seen: SwitchesSeen, registry: RegistrySeen) -> Iterator[Finding]:
+    for complaint in seen.complaints:
+        yield _complaint(complaint)
+    for name in seen.strangers:
+        if not any(complaint.startswith(f"{name} ") for complaint in seen.complaints):
+            yield _stranger(name)
+    for complaint in seen.unknown:
+        yield problem(
+            _AREA,
+            "gap-unknown",
+            complaint.partition("; ")[0],
+            _meant(complaint) or "shims status --all lists the gaps",
+        )
+    for switch in seen.switches:
+        yield ok(
+            _AREA, "switch", f"{switch.name}={switch.value.strip()} ({switch.source})"
+        )
+    if seen.off:
+        yield notice(
+            _AREA,
+            "switched-off",
+            "ASCEND_SHIMS=off leaves every gap out",
+            "unset ASCEND_SHIMS, unless that is meant",
+        )
+    if not seen.switches and not seen.complaints:
+        yield ok(_AREA, "switches-default", "none is set: the defaults hold")
+    yield from _registry(registry)
+
+
+def _complaint(complaint: str) -> Finding:
+    name = re.split(r"[=: ]", complaint, maxsplit=1)[0]
+    seen = complaint.partition("; ")[0]
+    if " is not a variable of " in complaint:
+        fix = _meant(complaint) or f"unset {name}; README.md lists the variables"
+        return problem(_AREA, "switch-unknown", f"{seen}: it does nothing", fix)
+    said = complaint.replace("; the default holds", "")
+    fix = _meant(complaint, name) or f"correct it, or unset {name}"
+    if "one of " not in said:
+        fix = f"{said.partition('; ')[2] or fix}"
+    return problem(_AREA, "switch-value", f"{seen}: the default holds", fix)
+
+
+def _meant(complaint: str, name: str | None = None) -> str | None:
+    """The nearest that there is, as what to do."""
+    found = _MEANT.search(complaint)
+    if found is None:
+        return None
+    near = found.group(1)
+    return f"export {name}={near}" if name else f"write {near} instead"
+
+
+def _stranger(name: str) -> Finding:
+    near = difflib.get_close_matches(name, sorted(OURS), 1, 0.6)
+    return notice(
+        _AREA,
+        "switch-unknown",
+        f"{name} is not a variable of ascend-shims: it does nothing",
+        f"write {near[0]} instead" if near else f"unset {name}",
+    )
+
+
+def _registry(seen: RegistrySeen) -> Iterator[Finding]:
+    if seen.refused:
+        message, _, fix = seen.refused.partition("; ")
+        yield problem(
+            _REGISTRY,
+            "registry-writable",
+            f"{message}, so it is ignored and no gap is applied",
+            fix.partition("; ")[2] or fix,
+        )
+    elif seen.errors:
+        more = f" (and {len(seen.errors) - 1} more)" if len(seen.errors) > 1 else ""
+        message, _, fix = seen.errors[0].rpartition("; ")
+        yield problem(
+            _REGISTRY,
+            "registry-unusable",
+            f"{message or seen.errors[0]}{more}, so no gap is applied",
+            fix if message else "unset ASCEND_SHIMS_REGISTRY",
+        )
+    else:
+        yield ok(
+            _REGISTRY, "registry", f"{seen.gaps} gaps of {seen.file} ({seen.source})"
+        )
+    if seen.project is None:
+        return
+    if seen.project_refused:
+        yield notice(
+            _REGISTRY,
+            "registry-project-writable",
+            f"others can change {seen.project}: shims drift reads it, and "
+            "ASCEND_SHIMS_REGISTRY may not name it",
+            seen.project_refused.rpartition("; ")[2],
+        )
+    else:
+        yield ok(
+            _REGISTRY,
+            "registry-project",
+            f"{seen.project} is found upwards from here; only drift, diff, matrix "
+            "and bisect go by it",
+        )

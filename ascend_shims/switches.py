@@ -18,7 +18,7 @@ from .environment.device import DeviceRequest
 from .environment.versions import parse
 from .errors import ConfigurationError
 
-__all__ = ["NAMES", "Choice", "SwitchError", "Switches", "read_switches"]
+__all__ = ["ELSEWHERE", "NAMES", "Choice", "SwitchError", "Switches", "read_switches"]
 
 Mode = Literal["auto", "on", "off"]
 Prefer = Literal["plugin", "shims"]
@@ -41,19 +41,31 @@ NAMES = {
 }
 """Every variable that steers a plan, with what it means."""
 
-_ELSEWHERE = (
-    "ASCEND_SHIMS_GUARD",
-    "ASCEND_SHIMS_CACHE",
-    "ASCEND_SHIMS_ALLOW_HOSTS",
-    "ASCEND_SHIMS_TORCH_INDEX",
-    "ASCEND_SHIMS_SIM_",
-    "ASCEND_SHIMS_SUPER_KERNEL",
-    "ASCEND_SHIMS_RANKS",
-    "ASCEND_SHIMS_SOAK",
+ELSEWHERE = frozenset(
+    {
+        "ASCEND_SHIMS_ALLOW_HOSTS",
+        "ASCEND_SHIMS_BROWSER",
+        "ASCEND_SHIMS_CACHE",
+        "ASCEND_SHIMS_ENTERED",
+        "ASCEND_SHIMS_GUARD",
+        "ASCEND_SHIMS_GUARD_DETECTORS",
+        "ASCEND_SHIMS_GUARD_REPORT",
+        "ASCEND_SHIMS_RANKS",
+        "ASCEND_SHIMS_RANKS_PATIENCE",
+        "ASCEND_SHIMS_REF",
+        "ASCEND_SHIMS_SIM_CHECKS",
+        "ASCEND_SHIMS_SIM_HAZARDS",
+        "ASCEND_SHIMS_SIM_MEMORY",
+        "ASCEND_SHIMS_SIM_QUICK",
+        "ASCEND_SHIMS_SOAK",
+        "ASCEND_SHIMS_SUPER_KERNEL",
+        "ASCEND_SHIMS_TORCH_INDEX",
+        "ASCEND_SHIMS_URL",
+    }
 )
-"""Beginnings of variables that do not steer a plan: the guard, the
-sources of upstream text, the rig, the gap npu-graph, the comparison of ranks, the
-set-up and the tests read these themselves."""
+"""Variables that do not steer a plan: the guard, the sources of upstream text, the rig,
+the gap npu-graph, the comparison of ranks, the set-up, the tools and the tests read
+these themselves."""
 
 
 class SwitchError(ConfigurationError):
@@ -237,12 +249,11 @@ def _versions(reader: _Reader) -> dict[str, str]:
 
 
 def _strangers(environ: Mapping[str, str]) -> list[str]:
+    known = [*NAMES, *sorted(ELSEWHERE)]
     return [
-        f"{name} is not a variable of ascend-shims{_nearest(name, NAMES)}"
+        f"{name} is not a variable of ascend-shims{_nearest(name, known)}"
         for name in sorted(environ)
-        if name.startswith(f"{_PREFIX}_")
-        and name not in NAMES
-        and not name.startswith(_ELSEWHERE)
+        if name.startswith(f"{_PREFIX}_") and name not in known
     ]
 
 

@@ -90,6 +90,8 @@ def test_a_word_that_does_not_exist_is_told_with_the_nearest(
         ("ASCEND_SHIMS_DISABEL", "ASCEND_SHIMS_DISABLE"),
         ("ASCEND_SHIMS_STRICTLY", "ASCEND_SHIMS_STRICT"),
         ("ASCEND_SHIMS_REGISTRI", "ASCEND_SHIMS_REGISTRY"),
+        ("ASCEND_SHIMS_GUARD_REPROT", "ASCEND_SHIMS_GUARD_REPORT"),
+        ("ASCEND_SHIMS_SIM_HAZARD", "ASCEND_SHIMS_SIM_HAZARDS"),
     ],
 )
 def test_a_variable_that_does_not_exist_is_told_with_the_nearest(
@@ -103,7 +105,7 @@ def test_a_variable_that_does_not_exist_is_told_with_the_nearest(
 
 def test_variables_of_others_are_none_of_our_business() -> None:
     environ = {"ASCEND_HOME": "x", "VLLM_USE_V1": "1", "ASCEND_SHIMSX": "1"}
-    environ["ASCEND_SHIMS_GUARD_NAN"] = "raise"
+    environ["ASCEND_SHIMS_GUARD_DETECTORS"] = "nan"
     assert read_switches(environ).complaints == ()
 
 

@@ -7,11 +7,10 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ..switches import NAMES
+from ..switches import ELSEWHERE, NAMES
 from .finding import Finding, notice, ok, problem
 
 __all__ = [
-    "ELSEWHERE",
     "OURS",
     "RegistrySeen",
     "Switch",
@@ -23,27 +22,6 @@ __all__ = [
 
 _AREA = "switches"
 _REGISTRY = "registry"
-
-ELSEWHERE = frozenset(
-    {
-        "ASCEND_SHIMS_ALLOW_HOSTS",
-        "ASCEND_SHIMS_CACHE",
-        "ASCEND_SHIMS_GUARD",
-        "ASCEND_SHIMS_GUARD_DETECTORS",
-        "ASCEND_SHIMS_GUARD_REPORT",
-        "ASCEND_SHIMS_RANKS",
-        "ASCEND_SHIMS_RANKS_PATIENCE",
-        "ASCEND_SHIMS_SIM_CHECKS",
-        "ASCEND_SHIMS_SIM_HAZARDS",
-        "ASCEND_SHIMS_SIM_MEMORY",
-        "ASCEND_SHIMS_SIM_QUICK",
-        "ASCEND_SHIMS_SOAK",
-        "ASCEND_SHIMS_SUPER_KERNEL",
-        "ASCEND_SHIMS_TORCH_INDEX",
-    }
-)
-"""Variables of ours that do not steer a plan. What only begins like one of them is
-accepted where switches are read, and does nothing."""
 
 OURS = frozenset({*NAMES, *ELSEWHERE})
 """Every variable that something of ours reads."""

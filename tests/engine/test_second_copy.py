@@ -246,3 +246,20 @@ def test_a_copy_left_over_from_before_a_fork_or_reload_is_asked(
     assert "another copy" in shared.reason()
     shared.revert()
     assert values(shared) == (1, 1, 1)
+
+
+def test_what_another_copy_applied_is_seen_before_anything_is_asked_of_this_one(
+    shared: World, copy: Copy
+) -> None:
+    values(shared)
+    copy.apply("one")
+    assert shared.current is None
+    assert shared.states() == {"one": State.APPLIED, "two": State.PENDING}
+    said = "applied by another copy of the toolkit, "
+    assert shared.reason("one").startswith(said)
+    assert len(shared.reason("one")) > len(said)
+    assert shared.reason("two") == "applies when upstream is imported"
+    targets = [one.target for one in shared.standing("one").patches]
+    assert targets == [p.target for p in shared.registry["one"].patches]
+    copy.revert()
+    assert shared.states() == {"one": State.PENDING, "two": State.PENDING}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import asyncio
+import copy
 import functools
 import inspect
 import operator
@@ -468,3 +469,37 @@ def test_an_abstract_method_that_is_patched_keeps_its_class_abstract() -> None:
 
     raw = stood(vars(A)["m"], A.m, A).raw
     assert raw.__isabstractmethod__
+
+
+class Counter:
+    """A callable that is no function, with something to copy."""
+
+    def __init__(self) -> None:
+        self.seen = [1]
+
+    def __call__(self, x: int = 1) -> int:
+        return x + len(self.seen)
+
+
+@pytest.mark.parametrize("copied", [copy.copy, copy.deepcopy])
+def test_a_copy_of_a_callable_is_what_it_would_be_without_us(
+    copied: Callable[[Any], Any],
+) -> None:
+    counter = Counter()
+    wrapper = stood(counter, lambda call, x=1: 10 * call(x)).raw
+    assert mark_of(wrapper) is not None
+    twin = copied(wrapper)
+    assert type(twin) is Counter
+    assert twin is not counter
+    assert (twin.seen is counter.seen) == (copied is copy.copy)
+    assert twin(4) == 5
+    # What is its own copy stays wrapped.
+    built_in = stood(len, lambda x: 10 * len(x)).raw
+    assert copied(built_in) is built_in
+    assert built_in("ab") == 20
+
+
+def test_a_deep_copy_is_made_once() -> None:
+    wrapper = stood(Counter(), lambda x=1: x).raw
+    first, second = copy.deepcopy([wrapper, wrapper])
+    assert first is second

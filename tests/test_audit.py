@@ -47,6 +47,12 @@ UPSTREAM = {
             cls.extra = lambda self: 2
             return cls
 
+        class Making(type):
+            def __new__(mcs, name, bases, held):
+                held["run"] = lambda self: 2
+                held.pop("lost", None)
+                return super().__new__(mcs, name, bases, held)
+
         class Registered:
             def __init_subclass__(cls, **kwargs):
                 cls.named = classmethod(lambda cls: cls.__name__)
@@ -62,7 +68,7 @@ UPSTREAM = {
         import typing
         from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-        from up.deco import Registered, rebuilt, traced
+        from up.deco import Making, Registered, rebuilt, traced
         from up.other import *
         from up.other import helper as aid, LIMIT
 
@@ -180,6 +186,24 @@ UPSTREAM = {
         class Base(abc.ABC):
             @abc.abstractmethod
             def must(self): ...
+
+        class Served(abc.ABC):
+            def first(self):
+                return 1
+
+            def second(self, x=1, *, y=(2, -1.5), z=[], w=LIMIT):
+                return 2
+
+        class Wild(metaclass=Making):
+            def run(self):
+                return 1
+
+            def lost(self):
+                return 1
+
+        class Shape(typing.Generic[typing.TypeVar("T")]):
+            def draw(self):
+                return 1
 
         @rebuilt
         class Rebuilt:
@@ -365,6 +389,37 @@ def test_nothing_is_found_where_nothing_is_patched(site: Path) -> None:
         ),
         ("up.core.Point.far = stand_in", [("up.core:Point.far", "replaced", "evil")]),
         ("up.core.Known.run = stand_in", [("up.core:Known.run", "replaced", "evil")]),
+        # The standard library's metaclasses and decorators leave alone what is there.
+        ("del up.core.Served.first", [("up.core:Served.first", "missing", "")]),
+        (
+            "up.core.Served.first = up.core.Served.second",
+            [("up.core:Served.first", "replaced", "up.core")],
+        ),
+        (
+            "up.core.Colour.name_of = up.core.Plain.run",
+            [("up.core:Colour.name_of", "replaced", "up.core")],
+        ),
+        ("del up.core.Record.doubled", [("up.core:Record.doubled", "missing", "")]),
+        ("del up.core.Point.far", [("up.core:Point.far", "missing", "")]),
+        ("del up.core.Shape.draw", [("up.core:Shape.draw", "missing", "")]),
+        ("up.core.Wild.run = stand_in", [("up.core:Wild.run", "replaced", "evil")]),
+        (
+            "up.core.answer.__defaults__ = ('sharp',)",
+            [("up.core:answer", "replaced", "")],
+        ),
+        ("up.core.answer.__defaults__ = None", [("up.core:answer", "replaced", "")]),
+        (
+            "up.core.Served.second.__kwdefaults__['y'] = (2, 1.5)",
+            [("up.core:Served.second", "replaced", "")],
+        ),
+        (
+            "up.core.Served.second.__kwdefaults__['x'] = 2",
+            [("up.core:Served.second", "replaced", "")],
+        ),
+        (
+            "up.core.decorated.__wrapped__.__defaults__ = (1,)",
+            [("up.core:decorated", "replaced", "")],
+        ),
         (
             "up.core.Rebuilt.run = stand_in",
             [("up.core:Rebuilt.run", "replaced", "evil")],
@@ -378,6 +433,16 @@ def test_each_kind_of_patch(
     assert rows(told) == expected
     if "stand_in" in patch and expected[-1][2] == "evil":
         assert any(f"{site}/evil.py:" in row["where"] for row in told["rows"])
+
+
+def test_default_values_that_are_not_spelled_out_may_change(site: Path) -> None:
+    """Lists are filled as programs run, and names are what they are at the time."""
+    patch = """
+        held = up.core.Served.second.__kwdefaults__
+        held["z"].append(1)
+        held["w"] = 4
+    """
+    assert rows(audit(site, "up.core", "up.other", patch=patch, code=0)) == []
 
 
 def test_what_is_ours_is_said_to_be(site: Path) -> None:

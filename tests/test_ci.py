@@ -526,7 +526,7 @@ def _step(project: Path, word: str, **more: str) -> Any:
     )
 
 
-OPTIONS = "--baseline\nold\n--package\nmadeup\n--registry\ngap_registry.yaml\n"
+OPTIONS = "--baseline\nold\n--package\nmadeup\n"
 
 
 def test_the_steps_of_the_job(project: Path, tracker: Tracker) -> None:
@@ -572,6 +572,26 @@ def test_the_steps_of_the_job(project: Path, tracker: Tracker) -> None:
     assert tracker.states() == [(1, "closed")]
 
 
+def test_the_registry_of_the_job_is_the_projects_own(project: Path) -> None:
+    """Without any option: `--registry` may also name a file or another folder."""
+    job = {"SOURCES": "new", "OPTIONS": OPTIONS}
+    for more in ({}, {"REGISTRY": "."}, {"REGISTRY": "gap_registry.yaml"}):
+        assert _step(project, "drift", **job, **more).returncode == 0
+        out = project / ".ascend-shims-drift" / "new.json"
+        report = json.loads(out.read_text())
+        assert [one["gap"] for one in report["findings"]] == ["loud"]
+    other = project / "other.yaml"
+    other.write_text(REGISTRY.replace("loud", "louder"))
+    (project / "madeup_patches" / "louder.py").write_text("def shout(call): ...\n")
+    job["OPTIONS"] += "--registry\nother.yaml\n"
+    assert _step(project, "drift", **job).returncode == 0
+    assert "louder" in (project / ".ascend-shims-drift" / "new.json").read_text()
+    (project / "gap_registry.yaml").unlink()
+    done = _step(project, "drift", SOURCES="new")
+    assert done.returncode == 2
+    assert "gap_registry.yaml" in done.stderr
+
+
 def test_a_source_that_cannot_be_checked_fails_the_job(project: Path) -> None:
     done = _step(project, "drift", SOURCES="new\nnowhere==1.0.x", OPTIONS=OPTIONS)
     assert done.returncode == 2
@@ -600,7 +620,7 @@ def test_actions_are_pinned_and_no_text_is_part_of_a_command() -> None:
     used = [step["uses"] for step in steps if "uses" in step]
     assert len(used) == 5
     for name in used:
-        assert re.search(r"@([0-9a-f]{40}|SHA)$", name), name
+        assert re.search(r"@[0-9a-f]{40}$", name), name
     commands = [step["run"] for step in steps if "run" in step]
     assert len(commands) == 3
     assert all("${{" not in one for one in commands)
@@ -622,7 +642,8 @@ def _workflow(tmp_path: Path) -> Path:
     text = (CI / "workflow.yml").read_text()
     place = tmp_path / ".github" / "workflows" / "drift.yml"
     place.parent.mkdir(parents=True)
-    place.write_text(text.replace("@SHA", "@" + "0123456789" * 4))
+    place.write_text(text.replace("@" + "0" * 40, "@" + "0123456789" * 4))
+    assert "0123456789" in place.read_text()
     return place
 
 
@@ -645,7 +666,7 @@ ZIZMOR = shutil.which(
 @pytest.mark.skipif(ZIZMOR is None, reason="no zizmor here")
 def test_zizmor(tmp_path: Path) -> None:
     assert ZIZMOR is not None
-    for place in (_workflow(tmp_path), CI / "action.yml"):
+    for place in (_workflow(tmp_path), CI / "workflow.yml", CI / "action.yml"):
         done = subprocess.run(
             [ZIZMOR, "--offline", "--no-progress", "--persona=pedantic", str(place)],
             capture_output=True,
@@ -689,11 +710,23 @@ def test_the_hook_that_checks_registries(project: Path) -> None:
 
 
 def test_the_hooks_that_read_upstream(project: Path) -> None:
+    """Of the project that they run in, and not of the toolkit."""
     words = ("--against", "new", *OPTIONS.split())
     done = _hook(project, "shims-drift", *words)
     assert done.returncode == 1
     assert "loud" in done.stdout
-    words = ("--registry", "gap_registry.yaml", "old")
-    done = _hook(project, "shims-lock", *words)
+    # As it is: there is no lock, so that nothing is fetched.
+    done = _hook(project, "shims-lock")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "there is no lock yet" in done.stderr
+    done = _hook(project, "shims-lock", "old")
     assert done.returncode == 2
     assert "does not say which release it is" in done.stderr
+
+
+@pytest.mark.parametrize("name", ["shims-lock", "shims-drift"])
+def test_a_hook_where_there_is_no_registry(project: Path, name: str) -> None:
+    (project / "gap_registry.yaml").unlink()
+    done = _hook(project, name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "gap_registry.yaml" in done.stderr

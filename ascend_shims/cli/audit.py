@@ -53,6 +53,11 @@ def command(
     A new interpreter imports the modules and compares every function and class they
     hold with their source files: what was replaced, wrapped, added or is missing, and
     by whom. Exit 1 if anything is that is not ours.
+
+    \b
+    Examples:
+      shims audit vllm.v1.worker.gpu --plugins
+      shims audit vllm.v1.core --first my_plugin.patches
     """
     from ..registry import load
     from ..verify.audit import audit

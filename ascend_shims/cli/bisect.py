@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections import Counter
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast, get_args
@@ -11,6 +12,7 @@ import click
 
 from ..upstream.collecting import rare_collections
 from ..upstream.verdict import VerdictKind
+from .completion import gap_ids
 from .upstream import check_package, relied_options, watched_of
 
 if TYPE_CHECKING:
@@ -28,7 +30,7 @@ _SHOWN = 40
 
 
 @click.command("bisect")
-@click.argument("gap", metavar="[GAP]", required=False)
+@click.argument("gap", metavar="[GAP]", required=False, shell_complete=gap_ids)
 @click.option(
     "--repo",
     required=True,
@@ -65,6 +67,11 @@ def command(
     Without GAP: on what the files of --watch name. Every commit between the two
     revisions is evaluated from git's objects, nothing is checked out. Exit 1 if a
     verdict changed.
+
+    \b
+    Examples:
+      shims bisect kv-cache --repo vllm --good v0.32.0 --package vllm
+      shims bisect --watch symbols.jsonl --repo vllm --good v0.32.0
     """
     from ..upstream.bisection import bisect
     from ..upstream.sources import Bar
@@ -86,7 +93,7 @@ def command(
 
         print_json(_json(result))
     else:
-        _print(result)
+        _print(result, verdict)
     return 1 if result.answers else 0
 
 
@@ -141,7 +148,7 @@ def _package(watched: list[Watched]) -> str:
 # For a person --------------------------------------------------------------------
 
 
-def _print(result: Bisected) -> None:
+def _print(result: Bisected, wanted: str | None) -> None:
     click.echo(
         f"{result.package} {result.good} … {result.bad}: {result.commits} commits, "
         f"{result.judged} judged, {result.seconds:.1f} s"
@@ -149,9 +156,23 @@ def _print(result: Bisected) -> None:
     for answer in result.answers:
         _answer(answer)
     if not result.answers:
-        click.echo(f"No verdict differs: {result.unchanged} are the same at both.")
+        click.echo(_none(result, wanted))
     for note in result.notes:
         click.secho(f"Note: {note}.", fg="yellow")
+
+
+def _none(result: Bisected, wanted: str | None) -> str:
+    """Why no commit is named."""
+    from .formats.shared import tally
+
+    same = [good for good, bad in result.ends if good == bad]
+    moved = Counter(f"{good} -> {bad}" for good, bad in result.ends if good != bad)
+    told = [f"{tally(same)} at both"] if same else []
+    told += [f"{number} {change}" for change, number in moved.items()]
+    if wanted is None:
+        return f"No verdict differs: {', '.join(told)}."
+    hint = " Without --verdict the gravest change is looked for." if moved else ""
+    return f"No verdict becomes {wanted}: {', '.join(told)}.{hint}"
 
 
 def _answer(answer: Answer) -> None:

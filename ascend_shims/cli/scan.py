@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -57,6 +59,7 @@ _LEVELS = {
     metavar="FILE",
     help="Write a first registry from what is found.",
 )
+@click.option("--force", is_flag=True, help="Let it take the place of a file.")
 @click.option("--format", "form", type=click.Choice(_FORMATS), default="table")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
@@ -79,6 +82,7 @@ def command(
     last: str | None,
     baseline: str | None,
     registry_out: Path | None,
+    force: bool,
     form: str,
     as_json: bool,
     fail_on: str,
@@ -91,6 +95,12 @@ def command(
     of upstream does to each.
 
     The code is read as text, and so is upstream: nothing is imported.
+
+    \b
+    Examples:
+      shims scan my_plugin
+      shims scan my_plugin --against vllm==0.33.0    what it breaks
+      shims scan my_plugin --registry-out gaps.yaml  a first registry
     """
     from ..scan.questions import ask
     from ..scan.scanning import scan
@@ -98,6 +108,8 @@ def command(
 
     if against is not None and (first or last):
         raise click.BadParameter("--against names one release, --from and --to several")
+    if registry_out is not None and not force:
+        _refuse_to_overwrite(registry_out)
     # Before there are threads: it may start processes.
     scanned = scan(paths, upstreams, tests=tests)
     compared = None
@@ -113,8 +125,9 @@ def command(
     questions = ask(scanned, compared, upstream=local or search_all)
     if registry_out is not None:
         _write(registry_out, scanned, first, last)
+        click.echo(_next(registry_out, compared), err=True)
     shown = Shown(scanned, compared if named else None, questions, compared)
-    show("json" if as_json else form, shown, everything=everything or not named)
+    show("json" if as_json else form, shown, everything=everything)
     return 1 if shown.kinds & set(_LEVELS[fail_on]) else 0
 
 
@@ -208,7 +221,18 @@ def _before(releases: Releases, spec: str, package: str) -> str | None:
     return f"{name}=={max(older)[1]}" if older else None
 
 
+def _refuse_to_overwrite(path: Path) -> None:
+    # What is no file, as a pipe, is written to and stays what it is.
+    if path.is_symlink() or path.is_file():
+        raise click.BadParameter(
+            f"{path} is there already, and may hold what a person decided: name "
+            f"another file, or say --registry-out {shlex.quote(str(path))} --force"
+        )
+
+
 def _write(path: Path, scanned: Scanned, first: str | None, last: str | None) -> None:
+    """Write a draft, whole or not at all, once the loader has taken it."""
+    from ..files import write_whole
     from ..registry import load
     from ..scan.draft import draft
 
@@ -216,9 +240,33 @@ def _write(path: Path, scanned: Scanned, first: str | None, last: str | None) ->
     ends += [f"<={last}"] if last else []
     claims = {"vllm": ",".join(ends)} if ends else {}
     text = draft([one for one in scanned.found if one.sure], claims=claims)
+    with tempfile.TemporaryDirectory(prefix="ascend-shims-") as folder:
+        tried = Path(folder) / "gap_registry.yaml"
+        tried.write_text(text, "utf-8")
+        load(tried)
     try:
-        path.write_text(text, "utf-8")
+        if path.exists() and not path.is_file():
+            path.write_text(text, "utf-8")
+        else:
+            write_whole(path.resolve(), text)
     except OSError as error:
         raise click.BadParameter(f"{path} cannot be written: {error}") from error
-    load(path)
     click.echo(f"wrote {path}", err=True)
+
+
+def _next(path: Path, compared: Compared | None) -> str:
+    """The commands that make drift work with a draft: it has no baseline yet."""
+    from ..upstream.baselines import distribution_of
+    from .upstream import again
+
+    package, version = "vllm", None
+    if compared is not None:
+        package = compared.package
+        version = compared.baseline or compared.versions[0]
+    name, file = distribution_of(package), f"--registry {shlex.quote(str(path))}"
+    release = f"{name}=={version or 'VERSION'}"
+    hint = "" if version else ", the release that the code works with"
+    return (
+        f"Next: shims lock {release} {file}{again()}{hint}\n"
+        f"then: shims drift --against {name}@latest {file}{again()}"
+    )

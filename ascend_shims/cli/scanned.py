@@ -161,6 +161,10 @@ def _plain(shown: Shown) -> dict[str, Any]:
         "problems": [p for c in compared.checked for p in c.problems]
         if compared
         else [],
+        "unplaced": [
+            {"file": one.path, "line": one.line, "target": one.target}
+            for one in (compared.unplaced if compared else ())
+        ],
         "costs": [c.costs for c in compared.checked] if compared else [],
     }
 
@@ -227,7 +231,7 @@ def _rows(shown: Shown, everything: bool) -> Iterator[Found]:
     for one in shown.scanned.found:
         verdict = shown.verdict(one)
         grave = verdict is not None and verdict.kind in ("broken", "review")
-        plain = everything and one.is_patch
+        plain = everything or (shown.compared is None and one.is_patch)
         if grave or plain or one in shown.asked:
             yield one
 
@@ -310,6 +314,8 @@ def _footer(out: Console, shown: Shown, everything: bool) -> None:
             kinds = [v[number] for v in compared.verdicts.values()]
             told = tally(v.kind for v in kinds if v is not None)
             out.print(f"{one.release} {against}: {told}")
+        if compared.unplaced:
+            out.print(_unplaced(compared), style="dim")
     if shown.questions:
         counted = Counter(q.kind for q in shown.questions)
         said = ", ".join(f"{n} {kind}" for kind, n in counted.most_common())
@@ -323,6 +329,21 @@ def _footer(out: Console, shown: Shown, everything: bool) -> None:
         left = f"{scanned.tests} test {files} left out; --tests takes them in"
         out.print(left, style="dim")
     out.print(_next(shown, everything), style="dim", soft_wrap=True)
+
+
+def _unplaced(compared: Compared) -> str:
+    """Text tells no override of what is long gone from a method of the code's own."""
+    first, *more = compared.unplaced
+    oldest = compared.checked[0].baseline
+    place = f"{first.path}:{first.line}"
+    if not more:
+        head = f"The method at {place} is not in any of these"
+    else:
+        head = f"{len(more) + 1} methods of subclasses are in none, as {place}"
+    return (
+        f"{head}: its own, or an override of what was gone before {oldest}; an older "
+        "--baseline tells"
+    )
 
 
 def _counts(scanned: Scanned, settled: bool) -> str:
@@ -344,6 +365,8 @@ def _counts(scanned: Scanned, settled: bool) -> str:
 
 def _next(shown: Shown, everything: bool) -> str:
     if shown.compared is None:
+        if not everything and any(not one.is_patch for one in shown.scanned.found):
+            return "Next: the same with --all, or with --against vllm@latest"
         return "Next: the same with --against vllm@latest"
     if not everything:
         return "Next: the same with --all, or with --registry-out gap_registry.yaml"

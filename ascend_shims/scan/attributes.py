@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from .evaluate import evaluate
+from .evaluate import evaluate, tail
 from .found import Form
-from .values import Param, Ref, Text, Value
+from .values import UNTOLD, Param, Ref, Text, Value
 from .views import dotted
 from .writes import Given, given_by, write
 
@@ -21,12 +21,21 @@ PUT_BACK = -1
 
 
 def set_attribute(reader: Reader, node: ast.Call) -> bool:
-    args = node.args
-    if isinstance(node.func, ast.Attribute):
+    args = written_out(node.args)
+    if isinstance(node.func, ast.Attribute) and tail(node.func.value) != "builtins":
         return _fixture(reader, node, node.func)
     if len(args) == 3:
         put(reader, node, "setattr", args[0], args[1], args[2])
     return True
+
+
+def written_out(args: list[ast.expr]) -> list[ast.expr]:
+    """Arguments, those behind a star too."""
+    found: list[ast.expr] = []
+    for one in args:
+        inside = one.value if isinstance(one, ast.Starred) else None
+        found += inside.elts if isinstance(inside, ast.Tuple | ast.List) else [one]
+    return found
 
 
 def _fixture(reader: Reader, node: ast.Call, func: ast.Attribute) -> bool:
@@ -69,8 +78,10 @@ def put(
     value_node: ast.expr | None,
     undone_at: int = 0,
 ) -> None:
-    owners = evaluate(owner_node, reader.scope)
-    names = evaluate(name_node, reader.scope)
+    results = reader.results
+    owners = results.everywhere(evaluate(owner_node, reader.scope))
+    names = results.everywhere(evaluate(name_node, reader.scope))
+    names = tuple(n for n in names if isinstance(n, Text | Param))
     if not owners and not names:
         reader.note_restoring(node.lineno)
     given = given_by(reader, value_node)
@@ -78,6 +89,8 @@ def put(
     for owner in owners:
         for name in names:
             _named(reader, line, form, owner, name, given, undone_at)
+        if not names and isinstance(owner, Param):
+            write(reader, line, form, (), given, owner.at(UNTOLD))
         if names or not isinstance(owner, Ref):
             continue
         if reader.setting.is_foreign(owner.parts):

@@ -7,15 +7,27 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from .attributes import PUT_BACK, delete_attribute, set_attribute, set_of_object
+from .classes import made_by_type
+from .conditional import deferred
 from .evaluate import evaluate, tail
-from .found import Form
-from .mocks import entries, is_mock, mock, mocked, modules, wrapt, wrapt_call
-from .named import by_name, is_patchy, name_of, own_function
-from .privates import note_private
+from .handed import decorates, own_function
+from .mocks import is_mock, mock, mocked, modules, wrapt, wrapt_call
+from .named import by_name, is_patchy, name_of
+from .privates import note_private, private_getattr
 from .raw import Call
-from .values import Local, Modules, Ref, Space, Table, Text, Values
+from .tables import mutated, set_item
+from .values import (
+    Local,
+    Param,
+    Partial,
+    Ref,
+    SourceOf,
+    Space,
+    Text,
+    Values,
+)
 from .views import dotted
-from .writes import NONE, Given, given_by, is_table, write
+from .writes import NONE, Given, given_by, write
 
 if TYPE_CHECKING:
     from .reader import Reader
@@ -38,6 +50,7 @@ _MUTATORS = frozenset(
         "popitem",
     ]
 )
+_LATER = ("callback", "addCleanup", "addfinalizer", "register")
 _ENTERING = ("enter_context", "enter_async_context")
 
 
@@ -49,8 +62,10 @@ def call(reader: Reader, node: ast.Call) -> None:
     handler = _HANDLERS.get(name)
     if handler is not None and handler(reader, node):
         return
+    if handler is None and _by_another_name(reader, node):
+        return
     if name in _MUTATORS and isinstance(node.func, ast.Attribute):
-        _mutated(reader, node, node.func)
+        mutated(reader, node, node.func)
     elif isinstance(node.func, ast.Call) and is_patchy(reader, node.func):
         reader.done.add(id(node.func))
         value = node.args[0] if node.args else None
@@ -59,24 +74,44 @@ def call(reader: Reader, node: ast.Call) -> None:
         by_name(reader, node, NONE, "")
     if isinstance(node.func, ast.Attribute) and node.func.attr[0] == "_":
         note_private(reader, node.func, called=True)
+    elif isinstance(node.func, ast.Call) and tail(node.func.func) == "getattr":
+        private_getattr(reader, node.func, called=True)
     own_function(reader, node)
+
+
+def _by_another_name(reader: Reader, node: ast.Call) -> bool:
+    """`_set = setattr`, `partial(setattr, Engine)(…)`."""
+    if not isinstance(node.func, ast.Name | ast.Call):
+        return False
+    for value in evaluate(node.func, reader.scope):
+        if isinstance(value, Partial):
+            args = [*value.given, *node.args]
+            whole = ast.Call(ast.Name(value.name, ast.Load()), args, node.keywords)
+            call(reader, ast.copy_location(whole, node))
+            return True
+    return False
 
 
 def decorated(
     reader: Reader,
     decorator: ast.expr,
     node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef,
-    qualname: str,
+    values: Values,
 ) -> Values:
-    """What a decorator patches; gives what the function's first parameter is then."""
+    """What a decorator patches; gives what the function's first parameter is then.
+
+    Args:
+        values: what is decorated.
+    """
+    if id(decorator) not in reader.done:
+        decorates(reader, decorator, values)
     if not isinstance(decorator, ast.Call) or id(decorator) in reader.done:
         return ()
     name = tail(decorator.func)
     if name in ("when_imported", "on_import") and decorator.args:
         return modules(evaluate(decorator.args[0], reader.scope))
-    function = None if isinstance(node, ast.ClassDef) else node
-    values: Values = (Local(function, qualname),) if function is not None else ()
-    given = Given(values, None, node.name)
+    is_class = isinstance(node, ast.ClassDef)
+    given = Given(() if is_class else values, None, node.name)
     if name == "patch_function_wrapper":
         wrapt(reader, decorator, given)
     elif is_mock(reader, decorator):
@@ -100,16 +135,23 @@ def _getsource(reader: Reader, node: ast.Call) -> bool:
     for value in evaluate(node.args[0], reader.scope) if node.args else ():
         if isinstance(value, Ref) and reader.setting.is_upstream(value.parts):
             write(reader, node.lineno, "source-read", value.parts, NONE)
+        elif isinstance(value, Param) and value.name:
+            write(reader, node.lineno, "source-read", (), NONE, value)
     return True
 
 
-def _compile(reader: Reader, _node: ast.Call) -> bool:
+def _compile(reader: Reader, node: ast.Call) -> bool:
     reader.facts.executes.add(reader.place.function)
-    return True
+    if reader.reads_source:
+        for argument in node.args[:1]:
+            for value in evaluate(argument, reader.scope):
+                if isinstance(value, SourceOf):
+                    reader.facts.rewritten.add(value.line)
+    return False
 
 
 def _exec(reader: Reader, node: ast.Call) -> bool:
-    reader.facts.executes.add(reader.place.function)
+    _compile(reader, node)
     for argument in node.args[1:]:
         for value in evaluate(argument, reader.scope):
             if isinstance(value, Space) and reader.setting.is_foreign(value.of.parts):
@@ -132,21 +174,8 @@ def _replaced_code(reader: Reader, node: ast.Call) -> bool:
         for value in evaluate(func.value.value, reader.scope):
             if isinstance(value, Ref) and reader.setting.is_upstream(value.parts):
                 write(reader, node.lineno, "source-text", value.parts, NONE)
-    return True
-
-
-def _mutated(reader: Reader, node: ast.Call, func: ast.Attribute) -> None:
-    for owner in evaluate(func.value, reader.scope):
-        if isinstance(owner, Ref) and is_table(reader, owner.parts):
-            write(reader, node.lineno, "table", owner.parts, NONE)
-        elif isinstance(owner, Modules | Space):
-            tables = evaluate(node.args[0], reader.scope) if node.args else ()
-            if func.attr in ("setdefault", "pop"):
-                tables = tuple(Table((((v,), ()),)) for v in tables)
-            form: Form = "sys-modules" if isinstance(owner, Modules) else "namespace"
-            before = () if isinstance(owner, Modules) else owner.of.parts
-            for names, given in entries(reader, tables, node):
-                write(reader, node.lineno, form, (*before, *names), given)
+        return True
+    return False
 
 
 def _hooked(reader: Reader, node: ast.Call) -> bool:
@@ -158,9 +187,9 @@ def _hooked(reader: Reader, node: ast.Call) -> bool:
             if isinstance(hook, Local) and isinstance(module, Text):
                 here = reader.source.module.split(".")
                 callee = (*here, *hook.qualname.split("."))
-                names = (dotted(module.value),)
+                given: tuple[Values, ...] = ((Ref(dotted(module.value)),),)
                 called = Call(
-                    callee, node.lineno, names, (), reader.place, reader.gates
+                    callee, node.lineno, given, (), reader.place, reader.gates
                 )
                 reader.facts.calls.append(called)
     return True
@@ -185,8 +214,13 @@ _HANDLERS: dict[str, Callable[[Reader, ast.Call], bool]] = {
     "getsourcelines": _getsource,
     "compile": _compile,
     "exec": _exec,
+    "getattr": private_getattr,
+    "type": made_by_type,
+    "setitem": set_item,
+    "__setitem__": set_item,
     "replace": _replaced_code,
     "register_post_import_hook": _hooked,
     **dict.fromkeys(_WRAPT, wrapt_call),
     **dict.fromkeys(_ENTERING, _entering),
+    **dict.fromkeys(_LATER, deferred),
 }

@@ -11,12 +11,16 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
+from .results import called, partial_of, sources_in
 from .scopes import Scope
 from .values import (
     NOTHING,
+    Local,
     Modules,
     Param,
+    Partial,
     Ref,
+    Returned,
     Seq,
     Space,
     Table,
@@ -39,7 +43,7 @@ from .views import (
     zipped,
 )
 
-__all__ = ["evaluate", "tail"]
+__all__ = ["evaluate", "lambda_name", "module_of", "tail"]
 
 _DEEP = 24
 """Expressions that nest deeper are not followed."""
@@ -72,7 +76,18 @@ def evaluate(node: ast.expr | None, scope: Scope, deep: int = 0) -> Values:
 
 
 def _name(node: ast.Name, scope: Scope, _deep: int) -> Values:
-    return scope.lookup(node.id) or NOTHING
+    found = scope.lookup(node.id)
+    if found is None and node.id in ("setattr", "delattr"):
+        return (Partial(node.id),)
+    return found or NOTHING
+
+
+def _lambda(node: ast.Lambda, scope: Scope, _deep: int) -> Values:
+    return (Local(node, lambda_name(node), scope),)
+
+
+def lambda_name(node: ast.Lambda) -> str:
+    return f"lambda-{node.lineno}-{node.col_offset}"
 
 
 def _constant(node: ast.Constant, _scope: Scope, _deep: int) -> Values:
@@ -88,7 +103,11 @@ def _subscript(node: ast.Subscript, scope: Scope, deep: int) -> Values:
     keys = evaluate(node.slice, scope, deep)
     for value in evaluate(node.value, scope, deep):
         if isinstance(value, Modules):
-            found += [module_named(key) for key in keys]
+            found.append(module_of(node.slice, scope, deep))
+        elif isinstance(value, Returned):
+            index = _index(node.slice)
+            if index is not None:
+                found.append((replace(value, path=(*value.path, str(index))),))
         elif isinstance(value, Space):
             found += [
                 (Ref((*value.of.parts, key.value)),)
@@ -105,6 +124,31 @@ def _subscript(node: ast.Subscript, scope: Scope, deep: int) -> Values:
             # A generic class, with its parameters.
             found.append((value,))
     return merged(*found)
+
+
+def module_of(node: ast.expr, scope: Scope, deep: int = 0) -> Values:
+    """The module that an expression names, or whose `__name__` it is."""
+    if isinstance(node, ast.Attribute) and node.attr == "__name__":
+        known = evaluate(node.value, scope, deep)
+        if any(isinstance(value, Ref) for value in known):
+            return known
+    return merged(*map(module_named, evaluate(node, scope, deep)))
+
+
+def _relative(node: ast.Call, scope: Scope, deep: int) -> Values:
+    """`import_module(".scheduler", "vllm.v1.core")`."""
+    given = [k.value for k in node.keywords if k.arg == "package"]
+    around = evaluate((*node.args[1:2], *given, None)[0], scope, deep)
+    found: list[Value] = []
+    names = evaluate(node.args[0], scope, deep)
+    for name, package in product(names, around):
+        if isinstance(name, Text) and isinstance(package, Text):
+            bare = name.value.lstrip(".")
+            home = package.value.split(".")
+            up = len(name.value) - len(bare) - 1
+            if 0 <= up < len(home):
+                found.append(Text(".".join([*home[: len(home) - up], bare])))
+    return merged(*map(module_named, found))
 
 
 def _index(node: ast.expr) -> int | None:
@@ -124,6 +168,8 @@ def _either(node: ast.BoolOp | ast.IfExp, scope: Scope, deep: int) -> Values:
 
 
 def _sum(node: ast.BinOp, scope: Scope, deep: int) -> Values:
+    if isinstance(node.op, ast.Mod):
+        return _formatted(node, scope, deep)
     if not isinstance(node.op, ast.Add):
         return NOTHING
     left = evaluate(node.left, scope, deep)
@@ -135,6 +181,20 @@ def _sum(node: ast.BinOp, scope: Scope, deep: int) -> Values:
         elif isinstance(one, Seq) and isinstance(two, Seq):
             found.append(Seq((*one.items, *two.items)))
     return merged(tuple(found))
+
+
+def _formatted(node: ast.BinOp, scope: Scope, deep: int) -> Values:
+    """`"pre_%s" % name`."""
+    left = evaluate(node.left, scope, deep)
+    texts = [v.value for v in left if isinstance(v, Text)]
+    given = evaluate(node.right, scope, deep) if texts else ()
+    return merged(
+        tuple(
+            Text(text.replace("%s", one.value))
+            for text, one in product(texts, given)
+            if isinstance(one, Text) and text.count("%") == text.count("%s") == 1
+        )
+    )
 
 
 def _joined(node: ast.JoinedStr, scope: Scope, deep: int) -> Values:
@@ -196,7 +256,11 @@ def _comprehension(
 def _call(node: ast.Call, scope: Scope, deep: int) -> Values:
     name, args = tail(node.func), node.args
     if name in _IMPORTS and args:
-        return merged(*map(module_named, evaluate(args[0], scope, deep)))
+        if isinstance(args[0], ast.Constant) and str(args[0].value).startswith("."):
+            return _relative(node, scope, deep)
+        return module_of(args[0], scope, deep)
+    if name == "partial" and args:
+        return partial_of(node, evaluate(args[0], scope, deep))
     if name in ("getattr", "getattr_static") and len(args) >= 2:
         return _getattr(args, scope, deep)
     if name == "type" and len(args) == 1:
@@ -212,8 +276,10 @@ def _call(node: ast.Call, scope: Scope, deep: int) -> Values:
         return tuple(
             VersionOf(v.value.replace("-", "_")) for v in asked if isinstance(v, Text)
         )
+    owners: Values = ()
     if isinstance(node.func, ast.Attribute):
-        found = _method(node, node.func, scope, deep)
+        owners = evaluate(node.func.value, scope, deep)
+        found = _method(node, node.func, owners, scope, deep) if owners else ()
         if found:
             return found
     if name in _SAME and len(args) == 1:
@@ -231,7 +297,15 @@ def _call(node: ast.Call, scope: Scope, deep: int) -> Values:
         )
     if name in _THROUGH and args:
         given = evaluate(args[0], scope, deep)
-        return tuple(v for v in given if isinstance(v, VersionOf | Text))
+        same = tuple(v for v in given if isinstance(v, VersionOf | Text))
+        if same:
+            return same
+    if isinstance(node.func, ast.Name | ast.Attribute | ast.Lambda | ast.Call):
+        made = called(node, owners, scope, deep)
+        if made:
+            return made
+    if scope.reader is not None and scope.reader.reads_source:
+        return sources_in(node, scope, deep)
     return NOTHING
 
 
@@ -248,10 +322,12 @@ def _getattr(args: list[ast.expr], scope: Scope, deep: int) -> Values:
     return merged(*found)
 
 
-def _method(node: ast.Call, func: ast.Attribute, scope: Scope, deep: int) -> Values:
+def _method(
+    node: ast.Call, func: ast.Attribute, owners: Values, scope: Scope, deep: int
+) -> Values:
     """A call on something that is written out, or on `sys.modules`."""
-    owners = evaluate(func.value, scope, deep)
-    args, found = node.args, []
+    found: list[Values] = []
+    args = node.args
     for owner in owners:
         if isinstance(owner, Modules) and func.attr in ("get", "pop") and args:
             found += [module_named(key) for key in evaluate(args[0], scope, deep)]
@@ -268,6 +344,12 @@ def _method(node: ast.Call, func: ast.Attribute, scope: Scope, deep: int) -> Val
             found.append((owner,))
         elif isinstance(owner, Text) and func.attr in ("rsplit", "rpartition"):
             found.append(halves(owner, func.attr))
+        elif isinstance(owner, Text) and func.attr == "split" and not args:
+            words = tuple((Text(word),) for word in owner.value.split())
+            found.append((Seq(words),))
+        elif isinstance(owner, Param) and func.attr == "items" and not args:
+            pair = ((replace(owner, cut="key"),), (replace(owner, cut="value"),))
+            found.append((Seq(((Seq(pair),),)),))
         elif isinstance(owner, Param) and func.attr in ("rsplit", "rpartition"):
             first = ((replace(owner, cut="head"),),)
             last = ((replace(owner, cut="tail"),),)
@@ -307,4 +389,5 @@ _KINDS: dict[type, Callable[[Any, Scope, int], Values]] = {
     ast.SetComp: _comprehension,
     ast.GeneratorExp: _comprehension,
     ast.Call: _call,
+    ast.Lambda: _lambda,
 }

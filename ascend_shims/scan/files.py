@@ -6,6 +6,7 @@ import ast
 import os
 import re
 import stat
+import sys
 import tokenize
 import warnings
 from collections.abc import Iterable
@@ -60,6 +61,22 @@ _PYTHON_2 = re.compile(
 )
 
 
+_SYNTAX = (
+    (
+        (3, 14),
+        r"(?<![\w'\"])[tT][rR]?['\"]|^\s*except\s+\w[\w.]*(\s*,\s*[A-Z][\w.]*)+\s*:",
+    ),
+    ((3, 13), r"^\s*(type|def|async def|class)\s+\w+\[[^\]]*=[^\]]*\]"),
+    ((3, 12), r"^\s*(async\s+)?(def|class)\s+\w+\[|^\s*type\s+\w+(\[[^\]]*\])?\s*="),
+    ((3, 11), r"^\s*except\s*\*"),
+)
+"""What newer versions of Python have, in the line at which an older one gives up."""
+
+_LEVELS = 10
+_ROOTS = (".git", "pyproject.toml", "setup.py", "setup.cfg")
+"""What lies beside a package, and never in it."""
+
+
 class NothingToScanError(ConfigurationError):
     """No Python file is where the command was told to look."""
 
@@ -83,6 +100,8 @@ class Files:
     sources: tuple[Source, ...]
     skipped: tuple[Skipped, ...]
     tests: int
+    tops: tuple[Path, ...] = ()
+    """Folders from which the names of modules start."""
 
 
 def collect(paths: Iterable[Path], *, tests: bool = False) -> Files:
@@ -95,6 +114,7 @@ def collect(paths: Iterable[Path], *, tests: bool = False) -> Files:
         NothingToScanError: there is none.
     """
     found: dict[str, Source] = {}
+    tops: dict[Path, None] = {}
     skipped: list[Skipped] = []
     left_out = 0
     named = [Path(one) for one in paths]
@@ -103,13 +123,16 @@ def collect(paths: Iterable[Path], *, tests: bool = False) -> Files:
             raise NothingToScanError(f"{root} is not there; name a file or folder")
         if root.is_dir():
             top = _top(root)
+            tops[top] = None
             for path, is_test in _beneath(root):
                 if is_test and not tests:
                     left_out += 1
                     continue
                 _add(path, top, found, skipped)
         else:
-            _add(root, _top(root.parent), found, skipped)
+            top = _top(root.parent)
+            tops[top] = None
+            _add(root, top, found, skipped)
     if not found and not skipped:
         where = ", ".join(map(str, named)) or "."
         hint = f"; {left_out} files of tests are left out, --tests takes them in"
@@ -117,7 +140,7 @@ def collect(paths: Iterable[Path], *, tests: bool = False) -> Files:
             f"no Python file in {where}{hint if left_out else '; name the folder '}"
             f"{'' if left_out else 'of a plugin, as in `shims scan my_plugin/`'}"
         )
-    return Files(tuple(found.values()), tuple(skipped), left_out)
+    return Files(tuple(found.values()), tuple(skipped), left_out, tuple(tops))
 
 
 def _beneath(root: Path) -> Iterable[tuple[Path, bool]]:
@@ -158,10 +181,15 @@ def _add(
 
 def _top(folder: Path) -> Path:
     """The folder that module names beneath `folder` start from."""
-    here = folder.resolve()
-    while (here / "__init__.py").exists() and here != here.parent:
-        here = here.parent
-    return here
+    here = top = folder.resolve()
+    for above in (here, *here.parents)[:_LEVELS]:
+        if (above / "__init__.py").exists():
+            top = above.parent
+        elif above.name == "src":
+            return above
+        if any((above / name).exists() for name in _ROOTS):
+            break
+    return top
 
 
 def _module(path: Path, top: Path) -> str:
@@ -178,13 +206,26 @@ def _module(path: Path, top: Path) -> str:
     for count, part in enumerate(parts[:-1]):
         folder = folder / part
         if (folder / "__init__.py").exists():
-            parts = parts[count:]
+            parts = parts[_first(parts[:count], top) :]
             break
     else:
         parts = parts[-1:]
     if parts[-1] == "__init__" and len(parts) > 1:
         parts.pop()
     return ".".join(parts)
+
+
+def _first(above: list[str], top: Path) -> int:
+    """Where a module's name starts, if the first marked package is below `above`.
+
+    In `src` lies what is imported, and a namespace package is not marked.
+    """
+    if top.name == "src":
+        return 0
+    for count in range(len(above), 0, -1):
+        if above[count - 1] == "src":
+            return count
+    return len(above)
 
 
 def parse(source: Source) -> tuple[str, ast.Module]:
@@ -207,6 +248,13 @@ def parse(source: Source) -> tuple[str, ast.Module]:
             warnings.simplefilter("ignore")
             return text, ast.parse(text)
     except SyntaxError as error:
+        needed = _newer(text, error)
+        if needed > sys.version_info[:2]:
+            mine = ".".join(map(str, sys.version_info[:2]))
+            raise SkipError(
+                f"is written for Python {needed[0]}.{needed[1]}, line {error.lineno}, "
+                f"and this is {mine}; scan with that version"
+            ) from error
         if _PYTHON_2.search(text):
             raise SkipError("is Python 2") from error
         raise SkipError(f"is not Python: {error.msg}, line {error.lineno}") from error
@@ -214,6 +262,17 @@ def parse(source: Source) -> tuple[str, ast.Module]:
         raise SkipError(f"is not Python: {error}") from error
     except (RecursionError, MemoryError) as error:
         raise SkipError("nests too deeply") from error
+
+
+def _newer(text: str, error: SyntaxError) -> tuple[int, int]:
+    """The version of Python whose syntax stands where the parser gave up."""
+    lines, at = text.splitlines(), error.lineno or 0
+    line = lines[at - 1] if 0 < at <= len(lines) else ""
+    for version, pattern in _SYNTAX:
+        if re.search(pattern, line):
+            return version
+    # Since then the inside of an f-string is like any other expression.
+    return (3, 12) if "f-string" in (error.msg or "") else (0, 0)
 
 
 def _in_comment(head: bytes, mark: re.Match[bytes]) -> bool:

@@ -3,38 +3,21 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
-from packaging.version import InvalidVersion, Version
-
+from .asked import Asked, Eval, asked
+from .evaluate import tail
 from .found import Gate
-from .values import Ref, Test, Text, Values, VersionOf
+from .unions import negated, union
+from .values import Local, Test
 
 __all__ = ["Reading", "read"]
 
-_OPERATORS: dict[type, str] = {
-    ast.Eq: "==",
-    ast.NotEq: "!=",
-    ast.Lt: "<",
-    ast.LtE: "<=",
-    ast.Gt: ">",
-    ast.GtE: ">=",
-}
-_NEGATED = {"==": "!=", "!=": "==", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
-_MIRRORED = {"==": "==", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}
-
-_HELPERS = (
-    (r"(at_least|since|_from|_ge|gte|newer_or|or_newer|or_later|>=)", ">="),
-    (r"(at_most|up_to|_le|lte|or_older|or_earlier)", "<="),
-    (r"(_gt|newer|later|after|greater|above)", ">"),
-    (r"(_lt|older|earlier|before|less|below)", "<"),
-    (r"(_is|is_|_eq|equal|match)", "=="),
-)
-"""What a function asks about a version that has such a word in its name."""
-
-Eval = Callable[[ast.expr], Values]
+_DEEP = 8
+"""Functions that call functions are not followed further."""
 
 
 class Reading(NamedTuple):
@@ -47,26 +30,49 @@ class Reading(NamedTuple):
 def read(test: ast.expr, by: Reading, *, holds: bool = True) -> tuple[Gate, ...]:
     """The conditions that are met where `test` holds, or where it does not.
 
-    A disjunction of versions is no range, and stays text.
+    Of several versions, one of which is meant, the range is the one around them. Where
+    others are between them, the condition stays beside it as text.
     """
+    return _read(test, by, holds, by.spelled, 0)
+
+
+def _read(
+    test: ast.expr,
+    by: Reading,
+    holds: bool,
+    spelled: Callable[[ast.AST], str],
+    deep: int,
+) -> tuple[Gate, ...]:
     if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-        return read(test.operand, by, holds=not holds)
-    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is holds:
-        parts = (read(value, by, holds=holds) for value in test.values)
-        return tuple(gate for part in parts for gate in part)
-    text = _said(test, by.spelled(test), holds)
+        return _read(test.operand, by, not holds, spelled, deep)
+    if isinstance(test, ast.NamedExpr):
+        return _read(test.value, by, holds, spelled, deep)
+    text = _said(test, spelled(test), holds)
+    if isinstance(test, ast.BoolOp):
+        parts = [_read(value, by, holds, spelled, deep) for value in test.values]
+        return _joined(parts, isinstance(test.op, ast.And) is holds, text)
+    if isinstance(test, ast.Compare) and len(test.ops) > 1:
+        ends = [test.left, *test.comparators]
+        pairs = [
+            ast.Compare(ends[i], [op], [ends[i + 1]]) for i, op in enumerate(test.ops)
+        ]
+        parts = [_read(one, by, holds, lambda _: text, deep) for one in pairs]
+        # Each says only the whole, so that one that is no range says it once.
+        parts = [_named(part, text) for part in parts]
+        return tuple(dict.fromkeys(_joined(parts, holds, text)))
     if isinstance(test, ast.Constant):
         return () if bool(test.value) is holds else (Gate(text, "never"),)
     kept = _kept(test, by.evaluate, holds)
     if kept is not None:
         return kept
-    asked = _asked(test, by.evaluate)
-    if asked is not None:
-        package, operator, version = asked
-        spec = _range(operator if holds else _opposite(operator), version)
-        if spec:
-            return (Gate(text, "version", package, spec),)
-    if isinstance(test, ast.Call) and _tail(test.func) == "hasattr":
+    if isinstance(test, ast.Call):
+        inside = _defined(test, by, holds, text, deep)
+        if inside is not None:
+            return inside
+    found = asked(test, by.evaluate)
+    if found is not None:
+        return _ranged(found, holds, text)
+    if isinstance(test, ast.Call) and tail(test.func) == "hasattr":
         return (Gate(text, "exists"),)
     return (Gate(text, "other"),)
 
@@ -76,6 +82,58 @@ def _said(test: ast.expr, text: str, holds: bool) -> str:
         return text
     simple = isinstance(test, ast.Name | ast.Attribute | ast.Call | ast.Constant)
     return f"not {text}" if simple else f"not ({text})"
+
+
+def _named(gates: tuple[Gate, ...], text: str) -> tuple[Gate, ...]:
+    return tuple(replace(gate, text=text) for gate in gates)
+
+
+def _ranged(found: Asked, holds: bool, text: str) -> tuple[Gate, ...]:
+    def gate(range_: str) -> tuple[Gate, ...]:
+        return (Gate(text, "version", found.package, range_),)
+
+    if holds:
+        return _joined([gate(one) for one in found.any_of], False, text)
+    parts = [
+        _joined([gate(one) for one in negated(each)], False, text)
+        for each in found.any_of
+    ]
+    return tuple(dict.fromkeys(_joined(parts, True, text)))
+
+
+def _joined(
+    parts: Sequence[tuple[Gate, ...]], is_all: bool, text: str
+) -> tuple[Gate, ...]:
+    """Where all of them are met, or one of them is."""
+    if is_all:
+        return tuple(gate for part in parts for gate in part)
+    alive = [part for part in parts if all(gate.kind != "never" for gate in part)]
+    if not alive:
+        return (Gate(text, "never"),)
+    if not all(alive):
+        # One of them always is.
+        return ()
+    if len(alive) == 1:
+        return alive[0]
+    found, same = [], True
+    packages = dict.fromkeys(g.package for part in alive for g in part if g.range)
+    for package in packages:
+        ranges = [
+            ",".join(g.range for g in part if g.range and g.package == package)
+            for part in alive
+        ]
+        if not all(ranges):
+            same = False
+            continue
+        range_, is_same = union(ranges)
+        same = same and is_same
+        if range_:
+            found.append(Gate(text, "version", package, range_))
+    versions = {gate.package for part in alive for gate in part if gate.range}
+    only = all(gate.kind == "version" for part in alive for gate in part)
+    if same and only and len(versions) == 1:
+        return tuple(found)
+    return (*found, Gate(text, "other"))
 
 
 def _kept(test: ast.expr, evaluate: Eval, holds: bool) -> tuple[Gate, ...] | None:
@@ -88,123 +146,76 @@ def _kept(test: ast.expr, evaluate: Eval, holds: bool) -> tuple[Gate, ...] | Non
     return tests[0].true if holds else tests[0].false
 
 
-def _asked(test: ast.expr, evaluate: Eval) -> tuple[str, str, str] | None:
-    """Package, operator and version that a condition is about."""
-    if isinstance(test, ast.Compare) and len(test.ops) == 1:
-        return _compared(test, evaluate)
-    if not isinstance(test, ast.Call):
+# Functions of the same file ----------------------------------------------------------
+
+
+def _defined(
+    test: ast.Call, by: Reading, holds: bool, text: str, deep: int
+) -> tuple[Gate, ...] | None:
+    """What a function says that does nothing but return a condition."""
+    values = by.evaluate(test.func)
+    if deep >= _DEEP or len(values) != 1 or not isinstance(values[0], Local):
         return None
-    name = _tail(test.func)
-    if name == "startswith" and isinstance(test.func, ast.Attribute) and test.args:
-        package = _package(test.func.value, evaluate)
-        prefix = version_text(test.args[0], evaluate)
-        if package and prefix:
-            return package, "==", f"{prefix.rstrip('.')}.*"
+    body = _returned(values[0].node)
+    given = _arguments(values[0].node, test)
+    if body is None or given is None:
         return None
-    if "version" in name.lower() and test.args:
-        version = version_text(test.args[-1], evaluate)
-        if version and _is_version(version):
-            return _named(name), _operator(name, test, evaluate), version
+    filled = _Filling(given).visit(copy.deepcopy(body))
+    gates = _read(filled, by, holds, lambda _: text, deep + 1)
+    if not any(gate.kind == "version" for gate in gates):
+        return None
+    return tuple(dict.fromkeys(_named(gates, text)))
+
+
+def _returned(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda,
+) -> ast.expr | None:
+    if isinstance(node, ast.Lambda):
+        return node.body
+    if isinstance(node, ast.AsyncFunctionDef):
+        return None
+    body = [one for one in node.body if not _is_text(one)]
+    if len(body) == 1 and isinstance(body[0], ast.Return):
+        return body[0].value
     return None
 
 
-def _compared(test: ast.Compare, evaluate: Eval) -> tuple[str, str, str] | None:
-    left, right, op = test.left, test.comparators[0], test.ops[0]
-    if isinstance(op, ast.In | ast.NotIn):
-        package = _package(left, evaluate)
-        members: list[ast.expr] = getattr(right, "elts", [])
-        if package and len(members) == 1:
-            version = version_text(members[0], evaluate)
-            if version:
-                return package, "==" if isinstance(op, ast.In) else "!=", version
+def _is_text(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _arguments(
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda, call: ast.Call
+) -> dict[str, ast.expr] | None:
+    """What each parameter is in a call; `None` where that cannot be told."""
+    args = node.args
+    names = [one.arg for one in (*args.posonlyargs, *args.args)]
+    if args.kwarg or any(isinstance(one, ast.Starred) for one in call.args):
         return None
-    operator = _OPERATORS.get(type(op))
-    if operator is None:
+    given: dict[str, ast.expr] = {}
+    if args.defaults:
+        given = dict(zip(names[-len(args.defaults) :], args.defaults, strict=True))
+    for only, default in zip(args.kwonlyargs, args.kw_defaults, strict=True):
+        names.append(only.arg)
+        if default is not None:
+            given[only.arg] = default
+    positional = names[: len(names) - len(args.kwonlyargs)]
+    given |= dict(zip(positional, call.args, strict=False))
+    rest = call.args[len(positional) :]
+    if args.vararg is not None:
+        given[args.vararg.arg] = ast.Tuple(rest, ast.Load())
+    elif rest:
         return None
-    package, version = _package(left, evaluate), version_text(right, evaluate)
-    if package and version:
-        return package, operator, version
-    package, version = _package(right, evaluate), version_text(left, evaluate)
-    if package and version:
-        return package, _MIRRORED[operator], version
-    return None
+    for keyword in call.keywords:
+        if keyword.arg not in names:
+            return None
+        given[keyword.arg] = keyword.value
+    return given if all(name in given for name in names) else None
 
 
-def _operator(name: str, call: ast.Call, evaluate: Eval) -> str:
-    for argument in call.args[:-1]:
-        for value in evaluate(argument):
-            if isinstance(value, Text) and value.value in _NEGATED:
-                return value.value
-    for pattern, operator in _HELPERS:
-        if re.search(pattern, name.lower()):
-            return operator
-    return ""
+class _Filling(ast.NodeTransformer):
+    def __init__(self, given: dict[str, ast.expr]) -> None:
+        self._given = given
 
-
-def _named(name: str) -> str:
-    """The package that a helper is about, by its name: vLLM where it does not say."""
-    lowered = name.lower()
-    for package in ("torch_npu", "torch", "transformers", "triton"):
-        if package in lowered and "vllm" not in lowered:
-            return package
-    return "vllm"
-
-
-def _package(node: ast.expr, evaluate: Eval) -> str:
-    """The package whose version an expression is; nothing where it is none."""
-    for value in evaluate(node):
-        if isinstance(value, VersionOf):
-            return value.package
-        # `VLLM_VERSION`, taken from somewhere else.
-        if isinstance(value, Ref) and _says_vllm(value.parts[-1]):
-            return "vllm"
-    unknown = isinstance(node, ast.Name) and not evaluate(node)
-    return "vllm" if unknown and _says_vllm(_tail(node)) else ""
-
-
-def _says_vllm(name: str) -> bool:
-    return "vllm" in name.lower() and "version" in name.lower()
-
-
-def version_text(node: ast.expr, evaluate: Eval) -> str:
-    """The version that an expression spells: `"0.9"`, `Version("0.9")`, `(0, 9)`."""
-    if isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
-        return version_text(node.args[0], evaluate)
-    if isinstance(node, ast.Tuple):
-        parts = [one.value for one in node.elts if isinstance(one, ast.Constant)]
-        if len(parts) == len(node.elts) and all(type(p) is int for p in parts):
-            return ".".join(map(str, parts))
-        return ""
-    for value in evaluate(node):
-        if isinstance(value, Text) and re.match(r"v?\d", value.value):
-            return value.value.removeprefix("v")
-    return ""
-
-
-def _opposite(operator: str) -> str:
-    return _NEGATED.get(operator, "")
-
-
-def _range(operator: str, version: str) -> str:
-    if not operator or not _is_version(version.removesuffix(".*")):
-        return ""
-    if version.endswith(".*") and operator not in ("==", "!="):
-        return ""
-    if operator in ("<", "<=", ">", ">="):
-        # Local versions are not ordered by a range.
-        version = version.partition("+")[0]
-    return f"{operator}{version}"
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
-
-
-def _tail(node: ast.expr) -> str:
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    return node.id if isinstance(node, ast.Name) else ""
+    def visit_Name(self, node: ast.Name) -> ast.expr:
+        return self._given.get(node.id, node)

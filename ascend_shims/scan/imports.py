@@ -37,6 +37,9 @@ def _from(reader: Reader, node: ast.ImportFrom) -> None:
     _want(reader, home)
     for alias in node.names:
         if alias.name == "*":
+            if reader.stars is not None:
+                reader.stars.add(home)
+                reader.facts.stars.append(home)
             continue
         parts = (*home, alias.name)
         name = alias.asname or alias.name

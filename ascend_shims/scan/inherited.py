@@ -15,12 +15,14 @@ __all__ = ["relied_on"]
 _DEEP = 16
 
 
-def relied_on(files: Sequence[FileFacts], names: Names) -> Iterator[tuple[Source, Raw]]:
+def relied_on(
+    files: Sequence[FileFacts], names: Names, aside: Sequence[FileFacts] = ()
+) -> Iterator[tuple[Source, Raw]]:
     """What is relied on, and in which file: bases, and members that may be theirs.
 
     Which members upstream's class has is for its text to say.
     """
-    classes = {info.names: info for facts in files for info in facts.classes}
+    classes = {i.names: i for facts in (*aside, *files) for i in facts.classes}
     for facts in files:
         for info in facts.classes:
             bases = list(dict.fromkeys(_upstream(info, classes, names, 0)))
@@ -73,6 +75,8 @@ def _of_class(
                 info.gates,
                 ours=ours,
             )
+    for name, line in info.values:
+        yield Raw(line, "override", "reads_attribute", (*base, name), place, info.gates)
     defined = _defined(info, classes, names, 0)
     for asked in info.asks:
         if asked.name in defined:

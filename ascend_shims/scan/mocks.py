@@ -95,6 +95,8 @@ def entries(
             for key in keys:
                 if isinstance(key, Text) and dotted(key.value):
                     yield dotted(key.value), Given(values)
+                elif isinstance(key, Param):
+                    yield (), Given((key,))
     for keyword in node.keywords:
         if keyword.arg is not None:
             yield (keyword.arg,), given_by(reader, keyword.value)

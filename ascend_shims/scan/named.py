@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from .evaluate import evaluate, tail
 from .mocks import is_mock, modules
-from .raw import Call
 from .values import Local, Ref, Text
 from .views import dotted
 from .writes import Given, given_by, write
@@ -17,7 +16,7 @@ from .writes import Given, given_by, write
 if TYPE_CHECKING:
     from .reader import Reader
 
-__all__ = ["by_name", "is_patchy", "name_of", "own_function"]
+__all__ = ["by_name", "is_patchy", "name_of"]
 
 _PATCHY = re.compile(
     r"patch|override|swap|hijack|rebind|inject|replace_|set_?attr|stub"
@@ -93,45 +92,3 @@ def name_of(reader: Reader, node: ast.expr | None) -> str:
         if isinstance(value, Local) and not isinstance(value.node, ast.Lambda):
             return value.node.name
     return tail(node)
-
-
-def own_function(reader: Reader, node: ast.Call) -> None:
-    """Note calls of functions of the scanned code: they may patch what they get."""
-    for value in evaluate(node.func, reader.scope):
-        if isinstance(value, Local):
-            module = reader.source.module.split(".")
-            callee = (*module, *value.qualname.split("."))
-            lines = reader.callers.setdefault(value.qualname, {})
-            lines[node.lineno] = reader.gates
-        elif isinstance(value, Ref) and value.parts[0] in reader.setting.own:
-            callee = value.parts
-        else:
-            continue
-        positional = tuple(_spelled(reader, one) for one in node.args)
-        keywords = tuple(
-            (k.arg, _spelled(reader, k.value)) for k in node.keywords if k.arg
-        )
-        everything = (*positional, *(names for _, names in keywords))
-        if any(len(names) > 1 for names in everything):
-            reader.facts.calls.append(
-                Call(
-                    callee,
-                    node.lineno,
-                    positional,
-                    keywords,
-                    reader.place,
-                    reader.gates,
-                    reader.comment(node.lineno),
-                )
-            )
-
-
-def _spelled(reader: Reader, node: ast.expr) -> tuple[str, ...]:
-    if not isinstance(node, ast.Name | ast.Attribute | ast.Constant | ast.Call):
-        return ()
-    for value in evaluate(node, reader.scope):
-        if isinstance(value, Ref):
-            return value.parts
-        if isinstance(value, Text):
-            return dotted(value.value)
-    return ()

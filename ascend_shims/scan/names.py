@@ -32,9 +32,16 @@ class Names:
         self._setting = setting
         self._modules: set[str] = set()
         self._exports: dict[str, dict[str, tuple[str, ...]]] = {}
+        self._stars: dict[str, FileFacts] = {}
+        self._called: dict[str, set[tuple[str, ...]]] = {}
         for facts in files:
             self._modules |= facts.modules
             self._exports[facts.source.module] = facts.exports
+            if facts.stars:
+                self._stars[facts.source.module] = facts
+            for parts, _ in facts.imports:
+                if is_class_name(parts[-1]):
+                    self._called.setdefault(parts[-1], set()).add(parts)
         # Scripts import the packages beside them without the folders around.
         self._beside = {
             tuple(module.split(".")[-2:])
@@ -74,9 +81,31 @@ class Names:
         for count in range(len(parts) - 1, 0, -1):
             exports = self._exports.get(".".join(parts[:count]))
             if exports is not None:
-                to = exports.get(parts[count])
+                module = ".".join(parts[:count])
+                to = exports.get(parts[count]) or self._starred(module, parts[count])
                 return None if to is None else (*to, *parts[count + 1 :])
         return None
+
+    def _starred(self, module: str, name: str, deep: int = 0) -> tuple[str, ...] | None:
+        """Where a name comes from that a module has by `import *`."""
+        facts = self._stars.get(module)
+        if facts is None or name in facts.bound or name.startswith("_"):
+            return None
+        for home in reversed(facts.stars):
+            if home[0] not in self._setting.own:
+                return (*home, name)
+            inner = ".".join(home)
+            if name in self._exports.get(inner, {}):
+                return self._exports[inner][name]
+            found = self._starred(inner, name, deep + 1) if deep < _HOPS else None
+            if found is not None:
+                return found
+        return None
+
+    def class_called(self, name: str) -> tuple[str, ...] | None:
+        """The one class of upstream of that name that is imported anywhere here."""
+        found = self._called.get(name, set())
+        return next(iter(found)) if len(found) == 1 else None
 
     def target(self, parts: tuple[str, ...]) -> str | None:
         """`module:Qual.name`, as import statements and spelling suggest.

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from .evaluate import evaluate
 from .found import Form
 from .raw import Raw
-from .values import Ref
+from .values import Instance, Ref
 
 if TYPE_CHECKING:
     from .reader import Reader
 
-__all__ = ["note_private", "private_import"]
+__all__ = ["note_private", "private_getattr", "private_import"]
 
 
 def note_private(reader: Reader, node: ast.Attribute, *, called: bool = False) -> None:
@@ -25,6 +25,8 @@ def note_private(reader: Reader, node: ast.Attribute, *, called: bool = False) -
         reader.me[1].asks.setdefault(name, (node.lineno, called))
         return
     for owner in evaluate(node.value, reader.scope):
+        if isinstance(owner, Instance):
+            owner = owner.of
         if not isinstance(owner, Ref):
             continue
         names = (*owner.parts, name)
@@ -32,6 +34,17 @@ def note_private(reader: Reader, node: ast.Attribute, *, called: bool = False) -
             reader.seen_private.add(names)
             form: Form = "private-call" if called else "private-read"
             _emit(reader, form, names, node.lineno)
+
+
+def private_getattr(reader: Reader, node: ast.Call, *, called: bool = False) -> bool:
+    """`getattr(module, "_name")`."""
+    if len(node.args) < 2 or not isinstance(node.args[1], ast.Constant):
+        return False
+    name = node.args[1].value
+    if isinstance(name, str) and name.startswith("_") and name.isidentifier():
+        read = ast.Attribute(node.args[0], name, ast.Load())
+        note_private(reader, ast.copy_location(read, node), called=called)
+    return False
 
 
 def _is_me(node: ast.expr, me: str) -> bool:

@@ -1,6 +1,7 @@
 """What nobody asks of a patch.
 
-`exists-nowhere`: its target is in no release of those compared. `gate-never-true`: its
+`exists-nowhere`: its target is in no release of those compared; asked too of what is
+tried though none of them has it. `gate-never-true`: its
 conditions can never be met, or by none of them. `reason-gone`: it is for releases older
 than all of them, or what it patches is gone for good. `contested`: another file patches
 the same. `never-restored`: the context manager around it does not put it back.
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import combinations
+from os.path import realpath
 
 from packaging.specifiers import SpecifierSet
 from packaging.version import Version
@@ -21,6 +23,7 @@ from ..registry.ranges import can_match
 from ..upstream.facts.resolve import Definition, in_module
 from ..upstream.tree import Tree
 from .found import Found, Question, Scanned
+from .presence import is_guarded, place_of
 from .releases import Compared
 
 __all__ = ["ask"]
@@ -38,7 +41,7 @@ def ask(
     """
     found: list[Question] = [
         *_never(scanned.patches, compared),
-        *_contested(scanned.patches),
+        *_contested(scanned.patches, compared),
         *_unrestored(scanned.patches),
         *_bound(scanned, compared if upstream else None),
     ]
@@ -64,14 +67,17 @@ def _never(patches: Iterable[Found], compared: Compared | None) -> Iterator[Ques
 
 
 def _outside(one: Found, range_: str, compared: Compared) -> Iterator[Question]:
-    """Of a gate that none of the releases meets."""
-    if any(fit(v, range_) is not Fit.OUTSIDE for v in compared.versions):
+    """Of a gate that none of the releases meets, nor the baseline."""
+    versions = _versions(compared)
+    known = [v for v in map(parse, versions) if v is not None]
+    if not compared.is_judged or not known:
         return
-    known = [v for v in map(parse, compared.versions) if v is not None]
-    if len(known) < 2 or not known:
+    if any(fit(v, range_) is not Fit.OUTSIDE for v in versions):
         return
     first, last = min(known), max(known)
-    between = f"{compared.package} {first} to {last}"
+    between = f"{compared.package} {first}"
+    if first != last:
+        between = f"{between} to {last}"
     if _is_past(range_, first):
         said = f"it is for {compared.package} {range_}, older than all of {between}"
         yield Question("reason-gone", one, said)
@@ -84,22 +90,48 @@ def _is_past(range_: str, oldest: Version) -> bool:
     return not can_match(SpecifierSet(range_) & SpecifierSet(f">={oldest}"))
 
 
-def _contested(patches: Sequence[Found]) -> Iterator[Question]:
-    by_name: defaultdict[tuple[str, ...], list[Found]] = defaultdict(list)
+def _contested(
+    patches: Sequence[Found], compared: Compared | None
+) -> Iterator[Question]:
+    trees = compared.trees if compared is not None else ()
+    by_name: defaultdict[str, list[Found]] = defaultdict(list)
     for one in patches:
-        if one.names and one.form != "table" and not one.undone_at:
-            by_name[one.names].append(one)
+        told = bool(one.names) and one.form != "table" and not one.undone_at
+        if told and _may_run(one, compared):
+            by_name[place_of(one.target or ".".join(one.names), trees)].append(one)
     for several in by_name.values():
-        seen: set[str] = set()
+        seen: set[tuple[str, str | None]] = set()
         for earlier, later in combinations(several, 2):
-            if earlier.path == later.path or later.path in seen:
+            # A file may be reached by two names.
+            alike = realpath(earlier.path) == realpath(later.path)
+            if alike or (later.path, later.target) in seen:
                 continue
             if not _may_meet(earlier, later):
                 continue
-            seen.add(later.path)
+            seen.add((later.path, later.target))
             place = f"{earlier.path}:{earlier.line}"
             said = f"`{later.target}` is patched by another file too: {place}"
             yield Question("contested", later, said, (place,))
+
+
+def _may_run(one: Found, compared: Compared | None) -> bool:
+    """Whether its conditions can hold, in one of the releases where there are some."""
+    if any(gate.kind == "never" for gate in one.gates):
+        return False
+    for package, range_ in one.ranges.items():
+        if not can_match(SpecifierSet(range_)):
+            return False
+        if compared is None or not compared.is_judged or package != compared.package:
+            continue
+        if all(fit(v, range_) is Fit.OUTSIDE for v in _versions(compared)):
+            return False
+    return True
+
+
+def _versions(compared: Compared) -> tuple[str | None, ...]:
+    """Of the releases, and of the baseline where that has one."""
+    first = compared.baseline
+    return compared.versions if first is None else (first, *compared.versions)
 
 
 def _may_meet(one: Found, other: Found) -> bool:
@@ -136,11 +168,12 @@ def _nowhere(compared: Compared) -> Iterator[Question]:
         said = f"`{one.target}` is in neither {where}"
         if baseline in releases:
             said = f"`{one.target}` is not in {where}"
-        yield Question(
-            "exists-nowhere",
-            one,
-            f"{said}: nothing reads it there, unless it is a name of your own",
-        )
+        why = "what relies on it fails there"
+        if is_guarded(one):
+            why = "what is tried here always fails"
+        if one.is_patch:
+            why = "nothing reads it there, unless it is a name of your own"
+        yield Question("exists-nowhere", one, f"{said}: {why}")
 
 
 def _gone(compared: Compared) -> Iterator[Question]:

@@ -8,7 +8,7 @@ from ..registry.model import How
 from ..upstream.facts.signature import Signature
 from .files import Source
 from .found import Form, Gate
-from .values import Param
+from .values import NOTHING, Param, Values
 
 __all__ = ["Asked", "Call", "ClassInfo", "FileFacts", "Place", "Raw", "Setting"]
 
@@ -74,6 +74,8 @@ class Raw:
     """The name leads through the scanned code."""
     template: Param | None = None
     """The target as it depends on a parameter of the function around."""
+    puts_code: bool = False
+    """What is put there is a function or class of the scanned code."""
 
 
 @dataclass(frozen=True)
@@ -83,12 +85,17 @@ class Call:
     callee: tuple[str, ...]
     """Its dotted name."""
     line: int
-    positional: tuple[tuple[str, ...], ...]
-    """Dotted names that the arguments stand for; empty where they stand for none."""
-    keywords: tuple[tuple[str, tuple[str, ...]], ...]
+    positional: tuple[Values, ...]
+    """What the arguments stand for; functions and classes by their dotted names."""
+    keywords: tuple[tuple[str, Values], ...]
     place: Place
     gates: tuple[Gate, ...]
     comment: str = ""
+    inner: Values = NOTHING
+    """What the function that it gives is called with at once, as decorators are."""
+    of: Param | None = None
+    """The object whose method it is, where nothing tells its class; then `callee`
+    is the method's name alone."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +120,10 @@ class ClassInfo:
     defines: frozenset[str]
     asks: tuple[Asked, ...]
     gates: tuple[Gate, ...]
+    values: tuple[tuple[str, int], ...] = ()
+    """Name and line of what is set in its body."""
+    texts: tuple[tuple[str, Values], ...] = ()
+    """Of what is set in its body: what is a text."""
 
 
 @dataclass
@@ -137,6 +148,18 @@ class FileFacts:
     """Names that one name stands for: of a `try`, and of its `except`."""
     executes: set[str] = field(default_factory=set)
     """Functions that run or compile text."""
+    rewritten: set[int] = field(default_factory=set)
+    """Lines that read a text of which something is run."""
+    read_by: list[tuple[int, str]] = field(default_factory=list)
+    """Lines that read a text, and functions that get it."""
+    stars: list[tuple[str, ...]] = field(default_factory=list)
+    """Modules all of whose names are imported."""
+    objects: set[str] = field(default_factory=set)
+    """Parameters that are annotated as objects, and not as classes or modules."""
+    named: dict[str, Values] = field(default_factory=dict)
+    """Variables called like classes, anywhere in the file: what they stand for."""
+    bound: frozenset[str] = frozenset()
+    """With `stars`: names that the module itself binds."""
     spelled: set[tuple[str, ...]] = field(default_factory=set)
     """Functions of the scanned code whose calls spell their targets."""
     restoring: list[tuple[int, Place]] = field(default_factory=list)

@@ -12,20 +12,35 @@ from typing import Any
 
 from .calls import call, decorated
 from .classes import finished, lay_over, read_class
-from .evaluate import evaluate, tail
+from .conditional import conditional, note_stopped, settled, with_stopped
+from .evaluate import evaluate, lambda_name, tail
 from .files import Source
 from .found import Gate
 from .gates import Reading, read
+from .handing import bind_parameters, hand_over
+from .library import Library
 from .lines import Lines
+from .loops import comprehended
 from .privates import note_private
 from .raw import ClassInfo, FileFacts, Place, Raw, Setting
+from .results import Results
 from .scopes import Scope
+from .stars import Stars
 from .statements import STATEMENTS
-from .values import NOTHING, Local, OwnClass, Param, Ref, Values
+from .values import (
+    NOTHING,
+    Local,
+    OwnClass,
+    Ref,
+    Returned,
+    Values,
+    merged,
+)
 
 __all__ = ["Reader", "read_file"]
 
 _ENDS = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_BRANCHING = (ast.BoolOp, ast.IfExp)
 _RESTORING = re.compile(r"restore|undo|revert|unpatch|reset|teardown|disable|remove")
 _MANAGERS = ("contextmanager", "asynccontextmanager")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -41,6 +56,8 @@ _LEAVES: frozenset[type] = frozenset(
 )
 """Parts of syntax with nothing in them."""
 
+
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.GeneratorExp)
 
 _BARE = {"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"}
 
@@ -74,10 +91,10 @@ class _Job:
 
 
 def read_file(
-    source: Source, text: str, tree: ast.Module, setting: Setting
+    source: Source, text: str, tree: ast.Module, setting: Setting, library: Library
 ) -> FileFacts:
     """What one file says."""
-    reader = Reader(source, text, setting)
+    reader = Reader(source, text, setting, library)
     reader.run(tree)
     return reader.facts
 
@@ -85,11 +102,20 @@ def read_file(
 class Reader:
     """State while a file is read. Its parts are in the modules beside this one."""
 
-    def __init__(self, source: Source, text: str, setting: Setting) -> None:
+    def __init__(
+        self, source: Source, text: str, setting: Setting, library: Library
+    ) -> None:
         self.source = source
         self.setting = setting
+        self.library = library
+        self.results = Results(self)
         self.facts = FileFacts(source)
-        self.scope = Scope()
+        self.stars: Stars | None = None
+        self.reads_source = "getsource" in text
+        self.imports_by_name = "import_module" in text or "__import__" in text
+        self.given: list[Values] = []
+        """What the function that is read gives back."""
+        self.scope = Scope(reader=self)
         self.place = Place()
         self.gates: tuple[Gate, ...] = ()
         self.owner: OwnClass | None = None
@@ -108,13 +134,31 @@ class Reader:
         self._text = text
         self.lines = Lines(text)
         self._around: ast.AST | None = None
+        self.patchers: dict[str, int] = {}
+        """Lines of `mock.patch`, by the name that the patcher is given."""
+        self.stopped: dict[str, int] = {}
+        """Lines of `.stop`, by the name of the patcher."""
         self.silent = 0
         """How many blocks around are seen by type checkers only."""
         self.rounds = 0
         """Of loops over what is written out, so far."""
 
-    def run(self, tree: ast.Module) -> None:
+    def names_of(self, tree: ast.Module) -> Scope:
+        """Only what its module-level names stand for; nothing is noted."""
+        self.silent += 1
+        self._begin(tree)
+        self.jobs.clear()
+        return self.scope
+
+    def _begin(self, tree: ast.Module) -> None:
+        if "import *" in self._text:
+            self.stars = Stars(self, tree)
         self.block(tree.body)
+        if self.stars is not None:
+            self.facts.bound = frozenset(self.scope.names)
+
+    def run(self, tree: ast.Module) -> None:
+        self._begin(tree)
         top = self.scope
         for name, values in top.names.items():
             for value in values[:1]:
@@ -122,6 +166,7 @@ class Reader:
                     self.facts.exports[name] = value.parts
         while self.jobs:
             self._function_body(self.jobs.popleft())
+        with_stopped(self)
         self.facts.classes = [finished(*one) for one in self.classes]
         self._inherit()
 
@@ -145,7 +190,7 @@ class Reader:
             self.facts.restoring.append((line, self.place))
 
     def conditions(self, test: ast.expr, *, holds: bool) -> tuple[Gate, ...]:
-        by = Reading(lambda one: evaluate(one, self.scope), self.lines.spelled)
+        by = Reading(lambda one: settled(self, one), self.lines.spelled)
         return read(test, by, holds=holds)
 
     @contextmanager
@@ -199,10 +244,19 @@ class Reader:
             elif kind is ast.Attribute:
                 if one.attr[0] == "_":
                     note_private(self, one)
+                elif one.attr in ("stop", "stopall"):
+                    note_stopped(self, one)
             elif kind is ast.Yield or kind is ast.YieldFrom:
                 self.place = replace(self.place, leaving=True)
             elif kind is ast.NamedExpr:
                 evaluate(one, self.scope)
+            elif kind in _BRANCHING and conditional(self, one):
+                continue
+            elif kind is ast.Lambda:
+                self._lambda(one)
+                continue
+            elif kind in _COMPREHENSIONS and comprehended(self, one):
+                continue
             for field in _FIELDS[kind]:
                 value = getattr(one, field, None)
                 if type(value) is list:
@@ -236,8 +290,9 @@ class Reader:
     def define(self, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
         qualname = f"{self.place.qualname}.{node.name}".lstrip(".")
         first = NOTHING
+        mine = (Local(node, qualname, self.scope),)
         for decorator in node.decorator_list:
-            first = decorated(self, decorator, node, qualname) or first
+            first = decorated(self, decorator, node, mine) or first
             self.expressions(decorator)
         for default in (*node.args.defaults, *node.args.kw_defaults):
             if default is not None:
@@ -248,7 +303,7 @@ class Reader:
         if self.owner is not None and self.place.manager:
             leaving = node.name in ("__exit__", "__aexit__")
             place = replace(place, leaving=leaving, cleaning=leaving)
-        local = (Local(node, qualname),)
+        local = (Local(node, qualname, self.scope),)
         owner = self.owner if self.scope.owner is self.owner else None
         if owner is not None:
             owner.names[node.name] = local
@@ -261,12 +316,7 @@ class Reader:
         plain = [*args.posonlyargs, *args.args]
         static = any(tail(d) == "staticmethod" for d in node.decorator_list)
         self.scope, self.me = Scope(job.scope), None
-        names = [one.arg for one in (*plain, *args.kwonlyargs)]
-        for name in names:
-            self.scope.names[name] = (Param(f"{name}@{job.place.function}"),)
-        for one in (args.vararg, args.kwarg):
-            if one is not None:
-                self.scope.names[one.arg] = NOTHING
+        names = bind_parameters(self, args, job.place.function)
         if job.owner is not None and plain and not static:
             self.scope.names[plain[0].arg] = (job.owner,)
             self.me = (plain[0].arg, job.owner)
@@ -278,14 +328,45 @@ class Reader:
         self.owner = None
         self.block(node.body)
 
+    def _lambda(self, node: ast.Lambda) -> None:
+        """Its body, which is read where it stands."""
+        scope, place = self.scope, self.place
+        function = lambda_name(node)
+        self.scope = Scope(scope)
+        self.place = replace(place, function=place.function or function)
+        names = bind_parameters(self, node.args, function)
+        self.facts.parameters[function] = tuple(names)
+        self.expressions(node.body)
+        self.scope, self.place = scope, place
+
+    def returned(self, function: Local, asked: Returned) -> Values:
+        """What one function gives; nothing that it says is noted."""
+        node = function.node
+        before = vars(self).copy()
+        self.facts, self.jobs, self.given = FileFacts(self.source), deque(), []
+        self.gates, self.owner, self.me, self._around = (), None, None, None
+        self.place, self.rounds = Place(function.qualname, function.qualname), 0
+        self.seen_private, self.done = set(before["seen_private"]), set()
+        self.callers = {}
+        self.silent += 1
+        self.scope = Scope(function.scope)
+        try:
+            hand_over(self.scope, node, asked)
+            if isinstance(node, ast.Lambda):
+                return evaluate(node.body, self.scope)
+            self.block(node.body)
+            return merged(*self.given)
+        finally:
+            vars(self).update(before)
+
     def class_(self, node: ast.ClassDef) -> None:
         qualname = f"{self.place.qualname}.{node.name}".lstrip(".")
+        owner = OwnClass(qualname, module=tuple(self.source.module.split(".")))
         for decorator in node.decorator_list:
-            decorated(self, decorator, node, qualname)
+            decorated(self, decorator, node, (owner,))
             self.expressions(decorator)
         for base in (*node.bases, *(k.value for k in node.keywords)):
             self.expressions(base)
-        owner = OwnClass(qualname)
         read_class(self, node, owner)
         outer, place, before = self.scope, self.place, self.owner
         bodies = {one.name for one in node.body if isinstance(one, _FUNCTIONS)}

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import takewhile
 
-from ..upstream.check import Checked
+from ..upstream.check import Checked, Finding
 from ..upstream.facts.symbol import Symbol, find
 from ..upstream.fetching import Releases
 from ..upstream.lock import Lock
@@ -23,12 +23,9 @@ from ..upstream.verdict import Verdict
 from ..upstream.watched import Watched
 from .found import Found, Scanned
 from .names import split_at
+from .presence import is_guarded, is_nowhere, is_unknown, owner_of
 
 __all__ = ["Compared", "compare", "gap_ids"]
-
-_OPEN = ("value", "set", "property", "external")
-"""Kinds of which the text does not tell what attributes there are."""
-
 
 _CALLERS = 24
 """Modules that are searched for calls of one function or class."""
@@ -47,9 +44,17 @@ class Compared:
     verdicts: Mapping[Found, tuple[Verdict | None, ...]]
     """By release; None where it is not for that one."""
     nowhere: frozenset[Found]
-    """Patches of what none of the releases has, nor the baseline."""
+    """Patches of what none of the releases has, nor the baseline, and what the code
+    only tries."""
     trees: tuple[Tree, ...]
     """Of the releases."""
+    baseline: str | None = None
+    """Its version."""
+    is_judged: bool = True
+    """Somebody asked for these releases."""
+    unplaced: tuple[Found, ...] = ()
+    """Methods of subclasses that none of the releases has: the code's own, or overrides
+    of what was gone before."""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -83,7 +88,11 @@ def compare(
     mine = [_settled(f, trees.values()) for f in scanned.found if f.package == package]
     _fetch(releases, mine, opened)
     kept = _there(mine, list(trees.values()))
-    nowhere = frozenset(f for f in kept if _is_nowhere(f, trees.values()))
+    gone = [f for f in kept if is_nowhere(f, trees.values())]
+    # Whoever sets a name may mean to add it. To import or call one that is not there
+    # fails, unless the code is prepared for that.
+    asked = [f for f in gone if f.is_patch or is_guarded(f) or not judge]
+    nowhere = frozenset(asked)
     others = [f for f in scanned.found if f.package != package and f.sure]
     every = sorted((*kept, *others), key=lambda f: (f.path, f.line))
     scanned = replace(scanned, found=tuple(every))
@@ -114,6 +123,9 @@ def compare(
         {found: tuple(all_) for found, all_ in verdicts.items()},
         nowhere,
         tuple(trees[spec] for spec in specs),
+        releases[baseline].version,
+        judge,
+        tuple(_unplaced(mine, kept, list(trees.values()))),
     )
 
 
@@ -163,6 +175,20 @@ def _there(found: Sequence[Found], trees: Sequence[Tree]) -> list[Found]:
     return list(kept.values())
 
 
+def _unplaced(
+    found: Sequence[Found], kept: Sequence[Found], trees: Sequence[Tree]
+) -> Iterator[Found]:
+    """Methods of subclasses that no release has, of classes that one has."""
+    seen = {(one.path, one.line) for one in kept if one.form == "override"}
+    for one in found:
+        if one.form != "override" or (one.path, one.line) in seen or not one.target:
+            continue
+        owner = owner_of(one.target)
+        if owner is not None and any(find(tree, owner) for tree in trees):
+            seen.add((one.path, one.line))
+            yield one
+
+
 def _has(target: str | None, trees: Iterable[Tree]) -> bool:
     if target is None:
         return False
@@ -173,41 +199,6 @@ def _has(target: str | None, trees: Iterable[Tree]) -> bool:
 def _is_own(symbol: Symbol) -> bool:
     """Whether it is of the package, and not of `object` or another one's class."""
     return symbol.kind != "external"
-
-
-def _owner(target: str) -> str | None:
-    module, _, qualname = target.partition(":")
-    owner, _, _ = qualname.rpartition(".")
-    return f"{module}:{owner}" if owner else None
-
-
-def _is_nowhere(found: Found, trees: Iterable[Tree]) -> bool:
-    if not found.is_patch or found.adds or found.target is None:
-        return False
-    targets = (found.target, *found.candidates)
-    return not any(_may_be(one, tree) for tree in trees for one in targets)
-
-
-def _may_be(target: str, tree: Tree) -> bool:
-    """Whether a release has it, as far as its text can tell."""
-    if find(tree, target) is not None:
-        return True
-    module, _, name = target.partition(":")
-    if tree.is_package(f"{module}.{name}"):
-        return True
-    owner = _owner(target)
-    if owner is None:
-        # Where a module cannot be read, nothing can be said of what is in it.
-        return module in tree and tree.module(module) is None
-    symbol = find(tree, owner)
-    if symbol is None:
-        return False
-    if symbol.kind == "class" and re.search(r"\.__\w+__$", name):
-        # `object` has most of these, and a dataclass gets the others.
-        return True
-    # A class with a base that the text does not show may inherit it.
-    closed = symbol.cls is None or symbol.cls.is_closed
-    return symbol.kind in _OPEN or not closed
 
 
 @dataclass(frozen=True)
@@ -255,10 +246,14 @@ def _watched(
         target = next((t for t in every if find(old, t) or find(new, t)), every[0])
         before, after = find(old, target), find(new, target)
         how = one.how
-        if before is None and after is None:
+        lost = before is None and after is None
+        if lost and not one.adds and all(is_unknown(every, t) for t in (old, new)):
+            entries.append((one, _entry(one, target, how, gaps[one.path]), True))
+            continue
+        if lost:
             if one.adds:
                 continue
-            owner = _owner(target)
+            owner = owner_of(target)
             if owner is None or find(new, owner) is None:
                 owner = owner if owner and find(old, owner) else None
             if owner is None:
@@ -317,7 +312,16 @@ def _checked(
     findings = [*first.findings, *(f for one in more for f in one.findings)]
     order = {id(w): number for number, (_, w, _) in enumerate(entries)}
     findings.sort(key=lambda f: order[id(f.watched)])
-    return replace(first, findings=tuple(findings))
+    return replace(first, findings=tuple(map(_said_once, findings)))
+
+
+def _said_once(finding: Finding) -> Finding:
+    """Of a release that is compared with itself."""
+    verdict = finding.verdict
+    sentence = re.sub(
+        r"^neither (.+) nor \1 has ", r"\1 does not have ", verdict.sentence
+    )
+    return replace(finding, verdict=replace(verdict, sentence=sentence))
 
 
 def gap_ids(paths: Iterable[str]) -> Mapping[str, str]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from ..upstream.collecting import rare_collections
 from .files import Files, SkipError, Source, collect, parse
 from .found import Scanned, Skipped
+from .library import Library, on_disk
 from .raw import FileFacts, Setting
 from .reader import read_file
 from .together import put_together
@@ -23,6 +24,7 @@ UPSTREAMS = ("vllm",)
 _FEW = 150
 """Files for which starting another process costs more than it saves."""
 _AT_ONCE = 8
+_MOST_ASIDE = 1000
 
 
 def scan(
@@ -43,16 +45,18 @@ def scan(
     Raises:
         NothingToScanError: there is no file.
     """
-    files = collect(paths, tests=tests)
+    named = [Path(one) for one in paths]
+    files = collect(named, tests=tests)
     setting = _setting(files, tuple(upstreams))
     facts: list[FileFacts] = []
     skipped = list(files.skipped)
-    for one in _read(files.sources, setting, processes):
+    for one in _read(files, setting, processes):
         if isinstance(one, Skipped):
             skipped.append(one)
         else:
             facts.append(one)
-    found, imports = put_together(facts, setting)
+    aside = _aside(facts, setting, files)
+    found, imports = put_together(facts, setting, aside)
     return Scanned(
         tuple(found),
         tuple(sorted(skipped, key=lambda s: s.path)),
@@ -74,28 +78,66 @@ def _setting(files: Files, upstreams: tuple[str, ...]) -> Setting:
     return Setting(frozenset(own), chosen, bool(upstreams))
 
 
+def _aside(
+    facts: Sequence[FileFacts], setting: Setting, files: Files
+) -> list[FileFacts]:
+    """Other modules of the package that those scanned import, and what these import.
+
+    A part of a package is scanned, and names lead through the rest of it.
+    """
+    known = {one.source.module for one in facts}
+    library = _library(files, setting)
+    found: list[FileFacts] = []
+    waiting = list(facts)
+    while waiting and len(found) < _MOST_ASIDE:
+        for module, _ in waiting.pop().wanted:
+            source = None if module in known else on_disk(module, files.tops)
+            known.add(module)
+            if source is not None:
+                one = _one(source, setting, library)
+                if isinstance(one, FileFacts):
+                    found.append(one)
+                    waiting.append(one)
+    return found
+
+
+def _library(files: Files, setting: Setting) -> Library:
+    return Library(setting, {one.module: one for one in files.sources}, files.tops)
+
+
 def _read(
-    sources: Sequence[Source], setting: Setting, processes: int | None
+    files: Files, setting: Setting, processes: int | None
 ) -> list[FileFacts | Skipped]:
+    sources = files.sources
     count = processes or min(_AT_ONCE, os.cpu_count() or 1)
-    work = partial(_one, setting=setting)
     if count < 2 or len(sources) < _FEW:
+        library = _library(files, setting)
         with rare_collections():
-            return [work(source) for source in sources]
-    with ProcessPoolExecutor(count, initializer=_begin) as pool:
-        return list(pool.map(work, sources, chunksize=16))
+            return [_one(source, setting, library) for source in sources]
+    begin = partial(_begin, files, setting)
+    with ProcessPoolExecutor(count, initializer=begin) as pool:
+        return list(pool.map(_with_what_began, sources, chunksize=16))
 
 
-def _begin() -> None:
+_BEGUN: list[tuple[Setting, Library]] = []
+"""Of a process that reads files for another."""
+
+
+def _begin(files: Files, setting: Setting) -> None:
     import gc
 
     gc.set_threshold(500_000)
+    _BEGUN[:] = [(setting, _library(files, setting))]
 
 
-def _one(source: Source, setting: Setting) -> FileFacts | Skipped:
+def _with_what_began(source: Source) -> FileFacts | Skipped:
+    return _one(source, *_BEGUN[0])
+
+
+def _one(source: Source, setting: Setting, library: Library) -> FileFacts | Skipped:
     try:
         text, tree = parse(source)
-        return read_file(source, text, tree, setting)
+        return read_file(source, text, tree, setting, library)
     except SkipError as error:
         return Skipped(source.path, str(error))
     except RecursionError:

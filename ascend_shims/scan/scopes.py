@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from .values import NOTHING, OwnClass, Values, merged
+from .values import NOTHING, OwnClass, Value, Values, merged
+
+if TYPE_CHECKING:
+    from .reader import Reader
 
 __all__ = ["Scope"]
 
@@ -21,6 +25,12 @@ class Scope:
     names: dict[str, Values] = field(default_factory=dict)
     elsewhere: set[str] = field(default_factory=set)
     """Names declared `global` or `nonlocal`."""
+    reader: Reader | None = None
+    """Of the file."""
+
+    def __post_init__(self) -> None:
+        if self.reader is None and self.parent is not None:
+            self.reader = self.parent.reader
 
     def lookup(self, name: str) -> Values | None:
         """What a name may stand for; `None` where nothing here binds it."""
@@ -31,7 +41,17 @@ class Scope:
             if found is not None and (scope.owner is None or scope is self):
                 return found
             scope = scope.parent
-        return None
+        stars = self.reader.stars if self.reader is not None else None
+        return stars.lookup(name) if stars is not None else None
+
+    def called(self, value: Value) -> set[str]:
+        """The names under which something is known here, or around."""
+        found: set[str] = set()
+        scope: Scope | None = self
+        while scope is not None:
+            found.update(name for name, vs in scope.names.items() if value in vs)
+            scope = scope.parent
+        return found
 
     def bind(self, name: str, values: Values) -> None:
         if name in self.elsewhere:

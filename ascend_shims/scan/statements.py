@@ -8,10 +8,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .calls import entered
+from .conditional import chosen, note_patcher
 from .evaluate import evaluate, tail
 from .found import Gate
 from .imports import bind
-from .values import NOTHING, Ref, Seq, Table, Test, Values
+from .loops import one_round, rounds
+from .values import NOTHING, Modules, Ref, Space, Test, Values
 from .writes import delete, given_by, store
 
 if TYPE_CHECKING:
@@ -19,20 +21,21 @@ if TYPE_CHECKING:
 
 __all__ = ["STATEMENTS"]
 
-_UNROLLED = 512
-"""Rounds of loops over what is written out, in one file."""
-
 _CATCHES = ("ImportError", "ModuleNotFoundError", "AttributeError", "Exception", "")
 """What is caught where something upstream may be missing."""
 
 
 def _assign(reader: Reader, node: ast.Assign) -> None:
+    note_patcher(reader, node.targets, node.value)
     reader.expressions(node)
     given = given_by(reader, node.value)
     if not given.values and isinstance(node.targets[0], ast.Name):
         given = replace(given, values=_condition(reader, node.value))
     for target in node.targets:
-        store(reader, target, given, node.lineno)
+        value, gates = chosen(reader, target, node.value)
+        put = given if value is node.value else given_by(reader, value)
+        with reader.under(*gates):
+            store(reader, target, put, node.lineno)
 
 
 def _condition(reader: Reader, value: ast.expr) -> Values:
@@ -43,6 +46,13 @@ def _condition(reader: Reader, value: ast.expr) -> Values:
     if any(gate.kind == "version" for gate in true):
         return (Test(true, reader.conditions(value, holds=False)),)
     return NOTHING
+
+
+def _assert(reader: Reader, node: ast.Assert) -> None:
+    """What follows is for the versions that are asked for."""
+    reader.expressions(node)
+    met = reader.conditions(node.test, holds=True)
+    reader.gates = (*reader.gates, *(one for one in met if one.kind == "version"))
 
 
 def _annotated(reader: Reader, node: ast.AnnAssign) -> None:
@@ -57,7 +67,7 @@ def _augmented(reader: Reader, node: ast.AugAssign) -> None:
     if isinstance(node.target, ast.Name):
         added = ast.BinOp(ast.Name(node.target.id, ast.Load()), node.op, node.value)
         given = replace(given, values=evaluate(added, reader.scope))
-    elif _counts(node):
+    elif _counts(node) or _joins(reader, node):
         return
     store(reader, node.target, given, node.lineno)
 
@@ -66,6 +76,22 @@ def _counts(node: ast.AugAssign) -> bool:
     """`counter.captured += 1` is what counters are for."""
     number = isinstance(node.value, ast.Constant) and type(node.value.value) is int
     return number and isinstance(node.op, ast.Add | ast.Sub)
+
+
+def _joins(reader: Reader, node: ast.AugAssign) -> bool:
+    """`sys.modules |= {…}`, which is read like `sys.modules.update({…})`."""
+    spaces = evaluate(node.target, reader.scope)
+    if not any(isinstance(value, Modules | Space) for value in spaces):
+        return False
+    func = ast.Attribute(node.target, "update", ast.Load())
+    reader.expressions(ast.copy_location(ast.Call(func, [node.value], []), node))
+    return True
+
+
+def _return(reader: Reader, node: ast.Return) -> None:
+    reader.expressions(node)
+    if reader.silent and node.value is not None:
+        reader.given.append(evaluate(node.value, reader.scope))
 
 
 def _delete(reader: Reader, node: ast.Delete) -> None:
@@ -156,9 +182,10 @@ def _with(reader: Reader, node: ast.With | ast.AsyncWith) -> bool:
 
 def _for(reader: Reader, node: ast.For | ast.AsyncFor) -> None:
     reader.expressions(node.iter)
-    items = _rounds(reader, node)
+    items = rounds(reader, node.iter)
     if items is None:
-        store(reader, node.target, given_by(reader, None), node.lineno)
+        each = replace(given_by(reader, None), values=one_round(reader, node.iter))
+        store(reader, node.target, each, node.lineno)
         reader.branches([(node.body, ()), ([], ())])
     else:
         for item in items:
@@ -168,22 +195,6 @@ def _for(reader: Reader, node: ast.For | ast.AsyncFor) -> None:
             reader.block(node.body)
             reader.gates = gates
     reader.block(node.orelse)
-
-
-def _rounds(reader: Reader, node: ast.For | ast.AsyncFor) -> list[Values] | None:
-    """What the loop's name stands for in each round; `None` where that is not known."""
-    found: list[Values] = []
-    known = False
-    for value in evaluate(node.iter, reader.scope):
-        if isinstance(value, Table):
-            value = Seq(tuple(key for key, _ in value.items))
-        if isinstance(value, Seq):
-            known = True
-            found += value.items
-    reader.rounds += len(found)
-    if not known or reader.rounds > _UNROLLED:
-        return None
-    return found
 
 
 def _while(reader: Reader, node: ast.While) -> None:
@@ -215,6 +226,7 @@ def _class(reader: Reader, node: ast.ClassDef) -> None:
 
 
 STATEMENTS: dict[type, Callable[[Reader, Any], bool | None]] = {
+    ast.Assert: _assert,
     ast.Assign: _assign,
     ast.AnnAssign: _annotated,
     ast.AugAssign: _augmented,
@@ -234,6 +246,7 @@ STATEMENTS: dict[type, Callable[[Reader, Any], bool | None]] = {
     ast.FunctionDef: _define,
     ast.AsyncFunctionDef: _define,
     ast.ClassDef: _class,
+    ast.Return: _return,
 }
 if hasattr(ast, "TryStar"):
     STATEMENTS[ast.TryStar] = _try

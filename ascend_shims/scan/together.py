@@ -20,20 +20,25 @@ _ROUNDS = 4
 
 
 def put_together(
-    files: Sequence[FileFacts], setting: Setting
+    files: Sequence[FileFacts], setting: Setting, aside: Sequence[FileFacts] = ()
 ) -> tuple[list[Found], Mapping[str, tuple[str, ...]]]:
-    """Everything found, in order, and upstream names that are imported by name."""
-    names = Names(files, setting)
+    """Everything found, in order, and upstream names that are imported by name.
+
+    Args:
+        aside: other files of the same code, of which nothing is told.
+    """
+    names = Names([*files, *aside], setting)
     gates = _gates_of_files(files)
     found: list[Found] = []
-    made = instances(files, names)
+    made = instances(files, names, aside)
     for facts in files:
         path, more = facts.source.path, gates.get(facts.source.module, ())
         raws = [_followed(raw, names) for raw in (*facts.raws, *made.get(path, ()))]
-        kept = [_rewriting(raw, facts) for raw in raws if raw is not None]
+        rewritten = _rewritten(facts)
+        kept = [_rewriting(raw, rewritten) for raw in raws if raw is not None]
         mine = [_found(path, raw, more, names) for raw in undone(kept, facts.restoring)]
         found += _either(mine, facts.either)
-    for source, raw in relied_on(files, names):
+    for source, raw in relied_on(files, names, aside):
         one = _found(source.path, raw, gates.get(source.module, ()), names)
         found.append(replace(one, sure=raw.form == "subclass"))
     return _once(found), _imports(files, names)
@@ -50,9 +55,14 @@ def _followed(raw: Raw, names: Names) -> Raw | None:
     return replace(raw, names=(*owner, raw.names[-1]), own=False)
 
 
-def _rewriting(raw: Raw, facts: FileFacts) -> Raw:
-    """A text that is read where text is run is going to be rewritten."""
-    if raw.form == "source-read" and raw.place.function in facts.executes:
+def _rewritten(facts: FileFacts) -> set[int]:
+    """Lines that read a text that is run: there, or by a function that gets it."""
+    given = {line for line, function in facts.read_by if function in facts.executes}
+    return facts.rewritten | given
+
+
+def _rewriting(raw: Raw, rewritten: set[int]) -> Raw:
+    if raw.form == "source-read" and raw.line in rewritten:
         return replace(raw, form="source-text")
     return raw
 

@@ -70,6 +70,18 @@ def _wrong(raw: Raw, ends: list[Raw], line: int, raws: Sequence[Raw]) -> str:
             return f"`{place.manager}` leaves something else there, line {others[0]}"
         return f"`{place.manager}` never puts it back"
     mine = [end for end in ends if end.place.manager == place.manager]
-    if mine and not any(end.place.cleaning for end in mine):
+    handling = [end for end in mine if _handles(end, raw)]
+    quietly = [end for end in mine if not end.place.cleaning]
+    if not mine or len(handling) + len(quietly) < len(mine):
+        return ""
+    if not handling:
         return f"`{place.manager}` puts it back only where nothing is raised"
+    if not quietly:
+        return f"`{place.manager}` puts it back only where something is raised"
     return ""
+
+
+def _handles(end: Raw, raw: Raw) -> bool:
+    """Whether it stands in an `except` that the patch does not stand in."""
+    caught = [g for g in end.gates if g.kind == "try" and g.text.startswith("except")]
+    return end.place.cleaning and any(gate not in raw.gates for gate in caught)

@@ -7,10 +7,12 @@ from dataclasses import replace
 from .values import (
     EVERY_MODULE,
     NOTHING,
+    Local,
     Modules,
     OwnClass,
     Param,
     Ref,
+    Returned,
     Seq,
     Space,
     Table,
@@ -54,6 +56,10 @@ def member(values: Values, name: str) -> Values:
             found.append((value.at(name),))
         elif isinstance(value, VersionOf) and name in ("public", "base_version"):
             found.append((value,))
+        elif isinstance(value, Returned):
+            found.append((replace(value, path=(*value.path, name)),))
+        elif isinstance(value, Local) and name == "__name__":
+            found.append((Text(value.qualname.rpartition(".")[2]),))
     return merged(*found)
 
 
@@ -63,7 +69,9 @@ def _of_ref(value: Ref, name: str) -> Value:
     if name == "__dict__":
         return Space(value)
     if name == "__globals__" and len(value.parts) > 1:
-        return Space(Ref(value.parts[:-1]))
+        return Space(Ref(_module_of(value.parts)))
+    if name == "__name__" and len(value.parts) > 1:
+        return Text(value.parts[-1])
     if name == "__module__" and len(value.parts) > 1:
         return Text(".".join(value.parts[:-1]))
     if name in ("__version__", "__version_tuple__") and len(value.parts) == 1:
@@ -71,6 +79,14 @@ def _of_ref(value: Ref, name: str) -> Value:
     if name in ("__func__", "__wrapped__", "fget", "fset"):
         return value
     return Ref((*value.parts, name))
+
+
+def _module_of(parts: tuple[str, ...]) -> tuple[str, ...]:
+    """The module that a function is in, be it a method."""
+    owner = parts[:-1]
+    while len(owner) > 1 and is_class(owner[-1].lstrip("_")):
+        owner = owner[:-1]
+    return owner
 
 
 def is_class(name: str) -> bool:

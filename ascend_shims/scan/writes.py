@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -13,12 +12,14 @@ from ..upstream.facts.signature import Signature, signature_of
 from .evaluate import evaluate, tail
 from .found import Form, Gate
 from .raw import Raw
+from .tabular import may_be_table
 from .values import (
     Local,
     Modules,
     OwnClass,
     Param,
     Ref,
+    Returned,
     Seq,
     Space,
     Table,
@@ -27,23 +28,24 @@ from .values import (
     Values,
     merged,
 )
-from .views import dotted
+from .views import dotted, is_class
 
 if TYPE_CHECKING:
     from .reader import Reader
 
-__all__ = ["NONE", "Given", "delete", "given_by", "is_table", "store", "write"]
+__all__ = ["NONE", "Given", "delete", "given_by", "store", "write"]
 
 _CODE = ("__code__", "__defaults__", "__kwdefaults__", "__closure__")
+_ABOUT = ("__doc__", "__annotations__")
+"""What only readers look at."""
 _WRAPPERS = ("staticmethod", "classmethod", "property", "wraps", "partial")
-_SETTINGS = re.compile(r"^torch(_npu)?\.(\w+\.)*_?config\.\w+$|^torch\.backends\.")
-"""Attributes that their owner means to be set: no patch."""
-
-_TABLE = re.compile(
-    r"(map|mapping|registry|table|dict|list|set|cache|names|supported|hooks|ops|"
-    r"methods|backends|models|configs|kernels|functions|states|types|classes)s?$",
-    re.I,
+_SETTINGS = re.compile(
+    r"^torch(_npu)?\.(\w+\.)*_?config\.\w+$|^torch\.backends\."
+    r"|^sys\.(argv|path|std(in|out|err)|\w+hook|meta_path|path_hooks|ps[12]"
+    r"|dont_write_bytecode|tracebacklimit)$"
+    r"|^threading\.excepthook$|^os\.environ$"
 )
+"""Attributes that their owner means to be set: no patch."""
 
 
 @dataclass(frozen=True)
@@ -71,12 +73,16 @@ def store(
         # `+=` leaves what was there among the alternatives.
         before = evaluate(target, reader.scope) if adding else ()
         reader.scope.bind(target.id, merged(before, given.values))
+        if given.values and is_class(target.id):
+            _note_class(reader, target.id, given.values)
     elif isinstance(target, ast.Tuple | ast.List):
         _several(reader, target, given, line)
     elif isinstance(target, ast.Starred):
         store(reader, target.value, NONE, line)
     elif isinstance(target, ast.Attribute):
-        for owner in evaluate(target.value, reader.scope):
+        owners = reader.results.of(evaluate(target.value, reader.scope))
+        _note_alternatives(reader, target.value, owners)
+        for owner in owners:
             _attribute(reader, owner, target.attr, given, line, "assignment")
     elif isinstance(target, ast.Subscript):
         _item(reader, target, given, line)
@@ -89,14 +95,41 @@ def _several(
     written = getattr(given.node, "elts", ())
     if len(written) == len(target.elts):
         nodes = list(written)
-    seqs = [v for v in given.values if isinstance(v, Seq)]
+    values = given.values
+    if any(isinstance(v, Returned) for v in values):
+        values = reader.results.of(values)
+    seqs = [v for v in values if isinstance(v, Seq)]
     for index, one in enumerate(target.elts):
         if nodes[index] is not None:
             its = given_by(reader, nodes[index])
         else:
-            values = [s.items[index] for s in seqs if index < len(s.items)]
-            its = Given(merged(*values))
+            found = [s.items[index] for s in seqs if index < len(s.items)]
+            its = Given(merged(*found))
+            if len(found) > 1 and values is not given.values:
+                _either(reader, its.values)
         store(reader, one, its, line)
+
+
+def _note_class(reader: Reader, name: str, values: Values) -> None:
+    """A variable called like a class is it, wherever it goes under that name."""
+    asked = reader.results.of(values)
+    kept = tuple(v for v in asked if isinstance(v, Ref | Param) and v != Ref((name,)))
+    if kept:
+        named = reader.facts.named
+        named[name] = merged(named.get(name, ()), kept)
+
+
+def _note_alternatives(reader: Reader, node: ast.expr, owners: Values) -> None:
+    """What a function gives first of several: one of them is meant."""
+    if len(owners) < 2 or reader.silent:
+        return
+    if any(isinstance(v, Returned) for v in evaluate(node, reader.scope)):
+        _either(reader, owners)
+
+
+def _either(reader: Reader, values: Values) -> None:
+    refs = [v.parts for v in values if isinstance(v, Ref)]
+    reader.facts.either += [(refs[0], other) for other in refs[1:]]
 
 
 def _attribute(
@@ -108,13 +141,16 @@ def _attribute(
     form: Form,
 ) -> None:
     if isinstance(owner, OwnClass):
-        owner.names[name] = merged(owner.names.get(name, ()), given.values)
+        if owner.module == tuple(reader.source.module.split(".")):
+            owner.names[name] = merged(owner.names.get(name, ()), given.values)
     elif isinstance(owner, Param):
         write(reader, line, form, (), given, owner.at(name))
     elif isinstance(owner, Ref):
         names = (*owner.parts, name)
         if name in _CODE and len(owner.parts) > 1:
             form, names = "source-text", owner.parts
+        elif name in _ABOUT:
+            return
         write(reader, line, form, names, given)
 
 
@@ -138,7 +174,7 @@ def _item(reader: Reader, target: ast.Subscript, given: Given, line: int) -> Non
             if not keys and reader.setting.is_foreign(owner.of.parts):
                 why = f"names of `{'.'.join(owner.of.parts)}` that are not written out"
                 write(reader, line, "namespace", (), given, unresolved=why)
-        elif isinstance(owner, Ref) and _may_be_table(reader, owner.parts):
+        elif isinstance(owner, Ref) and may_be_table(reader, owner.parts):
             write(reader, line, "table", owner.parts, given)
         elif isinstance(owner, Table) and isinstance(target.value, ast.Name):
             added = Table((*owner.items, (keys, given.values)))
@@ -170,26 +206,11 @@ def delete(reader: Reader, target: ast.expr, line: int) -> None:
             elif isinstance(owner, Space):
                 for names, _ in _named(keys):
                     write(reader, line, "delete", (*owner.of.parts, *names), NONE)
-            elif isinstance(owner, Ref) and _may_be_table(reader, owner.parts):
+            elif isinstance(owner, Ref) and may_be_table(reader, owner.parts):
                 write(reader, line, "table", owner.parts, NONE)
     elif isinstance(target, ast.Tuple | ast.List):
         for one in target.elts:
             delete(reader, one, line)
-
-
-def _may_be_table(reader: Reader, names: tuple[str, ...]) -> bool:
-    """Entries of the standard library's mappings, `os.environ`, are there to be set."""
-    if len(names) < 2 or names[0] in sys.stdlib_module_names:
-        return False
-    return reader.setting.is_foreign(names)
-
-
-def is_table(reader: Reader, names: tuple[str, ...]) -> bool:
-    """Whether a name most likely stands for a list or mapping that is changed."""
-    if not _may_be_table(reader, names):
-        return False
-    last = names[-1]
-    return last.isupper() or bool(_TABLE.search(last))
 
 
 def write(
@@ -220,6 +241,8 @@ def write(
     elif own and (len(names) < 3 or ".".join(names[:-1]) == reader.source.module):
         return
     restores = names != () and _puts_back(reader, names, given)
+    if template is not None and template in given.values:
+        restores = True
     reader.emit(
         Raw(
             line,
@@ -236,6 +259,8 @@ def write(
             undone_at=undone_at,
             own=own,
             template=template,
+            puts_code=_function(given) is not None
+            or any(isinstance(v, OwnClass) for v in given.values),
         ),
         _function(given),
     )
@@ -299,11 +324,13 @@ def _wraps(reader: Reader, names: tuple[str, ...], given: Given) -> bool:
             if original in evaluate(argument, reader.scope):
                 return True
     function = _function(given)
-    if function is None:
+    kept = reader.scope.called(original) if function is not None else ()
+    if function is None or not kept:
         return False
     return any(
         isinstance(inner, ast.Name)
         and isinstance(inner.ctx, ast.Load)
+        and inner.id in kept
         and original in (reader.scope.lookup(inner.id) or ())
         for inner in ast.walk(function)
     )

@@ -15,8 +15,9 @@ from pathlib import Path
 from ..errors import ConfigurationError
 from .check import ORDER, worst
 from .evaluation import Evaluation, Evaluator
-from .history import History, Origins, read_history
+from .history import History, Origins, is_shallow, read_history
 from .hunks import relevant
+from .sources.errors import BadSource
 from .sources.git import commit_of, prefix_of
 from .sources.progress import Progress
 from .sources.revisions import revision_version
@@ -88,9 +89,14 @@ class Bisected:
     """Judgements that this took: the other commits had answers seen before."""
     seconds: float
     answers: tuple[Answer, ...]
-    unchanged: int
-    """Things relied on whose verdict is the same at both."""
+    ends: tuple[tuple[VerdictKind, VerdictKind], ...]
+    """Of each thing relied on: the verdicts at the good and at the bad revision."""
     notes: tuple[str, ...] = ()
+
+    @property
+    def unchanged(self) -> int:
+        """Things relied on whose verdict is the same at both."""
+        return sum(good == bad for good, bad in self.ends)
 
 
 def bisect(
@@ -114,7 +120,7 @@ def bisect(
         BisectError: the revisions do not make a question.
     """
     begun = time.monotonic()
-    first, last = (Revision(name, commit_of(clone, name)) for name in (good, bad))
+    first, last = (_revision(clone, name) for name in (good, bad))
     history = _history(clone, first, last)
     store, prefix = Store(clone), prefix_of(clone)
     entries = _meant(watched, clone, first, last)
@@ -127,6 +133,9 @@ def bisect(
         evaluator.at(commit)
         progress.count("evaluating commits", done, len(everything))
     search = _Search(store, evaluator, history, clone)
+    lost = search.nowhere()
+    if len(lost) == len(entries):
+        raise BisectError(f"there is nothing to look for: {search.sentence(lost[0])}")
     chosen = search.chosen(wanted)
     answers = tuple(search.answer(number, wanted) for number in chosen)
     return Bisected(
@@ -137,9 +146,22 @@ def bisect(
         evaluator.judged,
         time.monotonic() - begun,
         answers,
-        sum(search.is_unchanged(number) for number in range(len(entries))),
-        search.notes(wanted, chosen),
+        tuple(search.ends(number) for number in range(len(entries))),
+        (*search.notes(wanted, chosen), *map(search.sentence, lost)),
     )
+
+
+def _revision(clone: Path, name: str) -> Revision:
+    try:
+        return Revision(name, commit_of(clone, name))
+    except BadSource as error:
+        said, _, hint = str(error).partition("; a shallow clone")
+        if not hint or is_shallow(clone):
+            raise
+        raise BadSource(
+            f"{said}; `git fetch --tags` there may bring it, and `git tag` lists those "
+            "that it has"
+        ) from None
 
 
 def _history(clone: Path, good: Revision, bad: Revision) -> History:
@@ -183,12 +205,31 @@ class _Search:
     def _kind(self, number: int, commit: str) -> VerdictKind:
         return self._evaluation(number, commit).verdict.kind
 
-    def _ends(self, number: int) -> tuple[VerdictKind, VerdictKind]:
+    def ends(self, number: int) -> tuple[VerdictKind, VerdictKind]:
         history = self._history
         return self._kind(number, history.base), self._kind(number, history.tip)
 
+    def nowhere(self) -> list[int]:
+        """Positions of what no commit has."""
+        numbers = range(len(self._evaluator.watched))
+        return [n for n in numbers if self._is_lost(n) and not self._changes(n)]
+
+    def _is_lost(self, number: int) -> bool:
+        history = self._history
+        if self._evaluator.watched[number].how == "removal_probe":
+            return False
+        verdicts = (
+            self._evaluation(number, commit).verdict
+            for commit in (history.base, history.tip)
+        )
+        return all(v.kind == "broken" and v.old is v.new is None for v in verdicts)
+
+    def sentence(self, number: int) -> str:
+        """What is so at the tip."""
+        return self._called(number, self._history.tip).sentence
+
     def is_unchanged(self, number: int) -> bool:
-        good, bad = self._ends(number)
+        good, bad = self.ends(number)
         return good == bad
 
     def chosen(self, wanted: VerdictKind | None) -> list[int]:
@@ -196,13 +237,13 @@ class _Search:
         numbers = range(len(self._evaluator.watched))
         if wanted is None:
             moved = [n for n in numbers if not self.is_unchanged(n)]
-            gravest = worst(self._ends(n)[1] for n in moved)
-            return [n for n in moved if self._ends(n)[1] == gravest]
+            gravest = worst(self.ends(n)[1] for n in moved)
+            return [n for n in moved if self.ends(n)[1] == gravest]
         return [n for n in numbers if self._ever(n, wanted)]
 
     def _ever(self, number: int, wanted: VerdictKind) -> bool:
         """Whether the verdict becomes that one anywhere."""
-        good, bad = self._ends(number)
+        good, bad = self.ends(number)
         return (bad == wanted != good) or any(
             self._kind(number, commit) == wanted for commit in self._changes(number)
         )
@@ -212,7 +253,7 @@ class _Search:
 
     def answer(self, number: int, wanted: VerdictKind | None) -> Answer:
         history = self._history
-        good, bad = self._ends(number)
+        good, bad = self.ends(number)
         target = wanted or bad
         origins = Origins((), False)
         if bad == target:

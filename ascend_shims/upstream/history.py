@@ -13,7 +13,7 @@ from pathlib import Path
 
 from .sources.git import git
 
-__all__ = ["History", "Origins", "read_history"]
+__all__ = ["History", "Origins", "is_shallow", "read_history"]
 
 
 @dataclass(frozen=True)
@@ -116,6 +116,11 @@ def read_history(clone: Path, base: str, tip: str) -> History:
         commit, *others = line.split()
         parents[commit] = tuple(others)
     return History(tip, base, parents, _shallow(clone))
+
+
+def is_shallow(clone: Path) -> bool:
+    """Whether a clone lacks history that its origin has. Raises `BadSource`."""
+    return bool(_shallow(clone))
 
 
 def _shallow(clone: Path) -> frozenset[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,6 +22,7 @@ from .lock import Lock
 from .parsed import Shelf
 from .texts import Texts
 from .tree import Tree
+from .unlocked import without_baseline
 from .watched import Watched
 
 if TYPE_CHECKING:
@@ -94,6 +95,7 @@ class Run:
             labels.append(self._label(name))
             if name in self._locked.notes:
                 notes.append(self._locked.notes[name])
+        findings += self._alone(package, spec)
         problems |= {p.path: p.reason for p in texts.problems.values()}
         problems |= new.problems
         return Checked(
@@ -189,26 +191,49 @@ class Run:
     def _groups(self, package: str, version: str | None) -> dict[str, list[Watched]]:
         """What is relied on of a release, by the source to compare it with."""
         groups: dict[str, list[Watched]] = {}
-        specs: dict[str, str] = {}
+        specs: dict[str, str | None] = {}
         for one in self.watched:
             if one.package == package and one.is_for(version):
                 # Most have the same ranges, and choosing means reading versions.
                 alike = repr((one.ranges, one.claims))
                 if self.baseline is None and alike not in specs:
                     specs[alike] = self._chosen(one, version)
-                groups.setdefault(self.baseline or specs[alike], []).append(one)
+                name = self.baseline or specs[alike]
+                if name is not None:
+                    groups.setdefault(name, []).append(one)
         return groups
 
-    def _chosen(self, watched: Watched, version: str | None) -> str:
-        distribution = distribution_of(watched.package)
+    def _chosen(self, watched: Watched, version: str | None) -> str | None:
+        """Its baseline; `None` where no locked release is one that it is for.
+
+        Raises `NoBaselineError` where no release is locked at all.
+        """
         locked = self.lock.baseline_for(watched, version)
-        if locked is None:
+        if locked is None and not self._is_locked(watched.package):
             raise NoBaselineError(
                 f"the lock has no baseline for {watched.candidates[-1]}; write one "
-                f"with `shims lock {distribution}==VERSION`, or name a release with "
-                "--baseline"
+                f"with `shims lock {distribution_of(watched.package)}==VERSION`, or "
+                "name a release with --baseline"
             )
         return locked
+
+    def _is_locked(self, package: str) -> bool:
+        names = self.lock.baselines
+        return any(name.partition("==")[0] == package for name in names)
+
+    def _unlocked(self, package: str, version: str | None) -> list[Watched]:
+        """What is relied on of a release, and no locked release is for."""
+        if self.baseline is not None:
+            return []
+        mine = [w for w in self.watched if w.package == package and w.is_for(version)]
+        return [one for one in mine if self._chosen(one, version) is None]
+
+    def _alone(self, package: str, spec: str) -> Iterator[Finding]:
+        release = self.releases[spec]
+        unlocked = self._unlocked(package, release.version)
+        tree = Tree(self._texts_of(spec), self._shelf)
+        for one in unlocked:
+            yield without_baseline(one, tree, release.version)
 
     def prefetch(self, specs: Iterable[str], package: str = "vllm") -> None:
         """Bring here, with few requests, what `check` of these releases reads.
@@ -229,6 +254,12 @@ class Run:
                 paths = paths_needed(watched, self.lock, self._named(name, package))
                 needed.append((spec, name, paths))
         wanted: dict[str, dict[str, None]] = {}
+        for spec in named:
+            version = _exact(spec) or self.releases[spec].version
+            alone = self._unlocked(package, version)
+            if alone:
+                paths = paths_needed(alone, Lock(), "")
+                wanted.setdefault(spec, {}).update(dict.fromkeys(paths))
         for spec, name, paths in needed:
             for one in (self._origin(name), spec):
                 if one is not None:
@@ -256,6 +287,12 @@ class Run:
         tree = Tree(self._texts_of(spec), self._shelf)
         found = []
         groups = self._groups(package, self.releases[spec].version)
+        unlocked = self._unlocked(package, self.releases[spec].version)
+        if unlocked and not groups:
+            raise NoBaselineError(
+                f"no locked release is one that {unlocked[0].candidates[-1]} is "
+                "relied on in; name one with --from"
+            )
         for name, watched in groups.items():
             baseline = self._opened_baseline(name, watched, spec)
             if baseline.tree.is_stub:

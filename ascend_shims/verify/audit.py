@@ -19,22 +19,20 @@ from ..registry.model import Registry
 
 __all__ = ["Audit", "AuditError", "Row", "audit"]
 
-_WRITTEN = Path(__file__).parent / "written" / "__init__.py"
+_WRITTEN = Path(__file__).parent / "written"
 _SECONDS = 900
 
 _BOOT = """
-import importlib, importlib.util, sys
-init, job = sys.argv[1:]
+import importlib, sys
+folder, job = sys.argv[1:]
 if sys.path and sys.path[0] == "":
     del sys.path[0]
-spec = importlib.util.spec_from_file_location(
-    "shims_written", init, submodule_search_locations=[init.rpartition("/")[0]])
-module = importlib.util.module_from_spec(spec)
-sys.modules["shims_written"] = module
-spec.loader.exec_module(module)
+package = sys.modules["shims_written"] = type(sys)("shims_written")
+package.__path__ = [folder]
 del sys.argv[1:]
 importlib.import_module("shims_written.child").main(job)
 """
+"""Loads what it needs from its folder, which may be in a zip."""
 
 
 class AuditError(ConfigurationError):

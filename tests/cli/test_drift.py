@@ -172,6 +172,47 @@ def test_markdown_is_a_table(drift: Any) -> None:
     assert done.stdout.count("| broken |") == 2
 
 
+def test_what_no_locked_release_is_for_stops_nothing(drift: Any, project: Path) -> None:
+    """Of 1.0, which is locked; the others are told by what the release has."""
+    rows = [
+        {
+            "symbol": "madeup.voice:answer",
+            "how": "calls",
+            "versions": {"madeup": ">1.2"},
+        },
+        {
+            "symbol": "madeup.core:answer",
+            "how": "calls",
+            "versions": {"madeup": "==1.4"},
+        },
+    ]
+    watch = project / "more.jsonl"
+    watch.write_text("\n".join(map(json.dumps, rows)))
+    words = (*_against("1.4"), "--watch", str(watch), "--json")
+    done = drift("drift", *words)
+    assert done.returncode == 1, done.stderr
+    told = [
+        (f["gap"], f["symbol"], f["verdict"], f["breakage"])
+        for f in json.loads(done.stdout)["findings"]
+    ]
+    assert told[-2:] == [
+        ("watch", "madeup.voice:answer", "review", "unreadable"),
+        ("watch", "madeup.core:answer", "broken", "removed"),
+    ]
+    assert {gap for gap, *_ in told[:-2]} == {"loud", "polite"}
+    assert "as in `shims lock madeup==1.4`" in done.stdout
+    done = drift("matrix", "--from", "1.0", "--package", "madeup", *words[-3:])
+    assert done.returncode == 0, done.stderr
+    row = json.loads(done.stdout)["gaps"]["watch"]
+    assert row == {
+        "1.0": None,
+        "1.1": None,
+        "1.2": None,
+        "1.3": "review",
+        "1.4": "broken",
+    }
+
+
 def test_the_matrix_names_the_release_of_each_change(drift: Any) -> None:
     done = drift("matrix", "--from", "1.0", "--package", "madeup", "--json")
     assert done.returncode == 0, done.stderr
@@ -194,7 +235,7 @@ def test_a_matrix_that_is_too_wide_goes_on_below(drift: Any, columns: str) -> No
     heads = [line.split()[1:] for line in table if line.startswith("GAP")]
     assert [release for head in heads for release in head] == list(RELEASES)
     loud = [line.split()[1:] for line in table if line.startswith("loud")]
-    assert [cell for row in loud for cell in row] == ["=", "=", "~", "~", "X"]
+    assert [cell for row in loud for cell in row] == ["=", "≈", "~", "~", "X"]
     assert len(heads) == {"24": 2, "30": 1, "80": 1}[columns]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import subprocess
 import sys
 import tarfile
@@ -65,18 +66,18 @@ def shims(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]
     (plug / "old.py").write_text("print 'two'\n")
     (plug / "test_it.py").write_text("")
 
-    def run(*words: str, index: bool = True, columns: str = "80") -> Any:
+    def run(*words: str, command: str = "scan", index: bool = True) -> Any:
         environ = {
             **os.environ,
             "ASCEND_SHIMS_CACHE": str(tmp_path / "cache"),
             "PIP_CONFIG_FILE": "/dev/null",
-            "COLUMNS": columns,
+            "COLUMNS": "80",
         }
         for name in ("PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL", "PIP_FIND_LINKS"):
             environ.pop(name, None)
         where = ("--index-url", (tmp_path / "index").as_uri()) if index else ()
         return subprocess.run(
-            [sys.executable, "-m", "ascend_shims", "scan", *words, *where],
+            [sys.executable, "-m", "ascend_shims", command, *words, *where],
             cwd=tmp_path,
             env=environ,
             capture_output=True,
@@ -214,6 +215,86 @@ def test_the_draft_is_written_and_valid(shims: Any, tmp_path: Path) -> None:
     assert [gap.id for gap in registry.gaps] == ["patch"]
     assert registry["patch"].why == "They answer too softly."
     assert registry.upstreams == ("madeup",)
+
+
+def test_a_draft_takes_no_files_place(shims: Any, tmp_path: Path) -> None:
+    words = ("plug", "--upstream", "madeup", "--offline", "--registry-out", "r.yaml")
+    (tmp_path / "r.yaml").write_text("precious")
+    done = shims(*words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "r.yaml is there already" in done.stderr
+    assert "--registry-out r.yaml --force" in done.stderr
+    assert (tmp_path / "r.yaml").read_text() == "precious"
+    assert shims(*words, "--force").returncode == 0
+    assert load(tmp_path / "r.yaml").gaps[0].id == "patch"
+    # A link that leads nowhere is no place to write to either.
+    (tmp_path / "l.yaml").symlink_to("elsewhere.yaml")
+    assert shims(*words[:-1], "l.yaml").returncode == 2
+    assert not (tmp_path / "elsewhere.yaml").exists()
+
+
+def test_a_draft_that_cannot_be_written_leaves_nothing(
+    shims: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "r.yaml").write_text("precious")
+    words = ("plug/test_it.py", "--tests", "--registry-out", "r.yaml", "--force")
+    done = shims(*words)
+    assert done.returncode == 2
+    assert (tmp_path / "r.yaml").read_text() == "precious"
+    assert [p.name for p in tmp_path.iterdir() if p.name.startswith(".r")] == []
+
+
+def test_the_commands_that_are_named_next_work(shims: Any, tmp_path: Path) -> None:
+    """Of a draft that has no lock yet; what is gated to other releases is told."""
+    patch = tmp_path / "plug" / "patch.py"
+    gated = "import madeup\nif madeup.__version__ == '1.2':\n    core.ask = answer\n"
+    patch.write_text(patch.read_text() + gated)
+    against = ("--against", "madeup==1.1", "--baseline", "madeup==1.0")
+    done = shims("plug", "--upstream", "madeup", *against, "--registry-out", "r.yaml")
+    said = [one for one in done.stderr.splitlines() if ": shims " in one]
+    assert len(said) == 2
+    first, then = (shlex.split(one.partition(": shims ")[2]) for one in said)
+    assert first[:4] == ["lock", "madeup==1.0", "--registry", "r.yaml"]
+    assert then[:3] == ["drift", "--against", "madeup@latest"]
+    done = shims(*then[1:], command=then[0], index=False)
+    assert done.returncode == 2
+    assert "has no baseline" in done.stderr
+    assert shims(*first[1:], command=first[0], index=False).returncode == 0
+    done = shims(*then[1:], "--json", command=then[0], index=False)
+    assert done.returncode == 1, done.stderr
+    found = {f["symbol"]: f for f in json.loads(done.stdout)["findings"]}
+    assert found["madeup.core:gone"]["breakage"] == "removed"
+    ask = found["madeup.core:ask"]
+    assert (ask["verdict"], ask["breakage"]) == ("review", "unreadable")
+    assert "as in `shims lock madeup==1.2`" in ask["sentence"]
+
+
+def test_the_table_lists_what_it_counts(shims: Any, tmp_path: Path) -> None:
+    (tmp_path / "plug" / "sub.py").write_text(
+        "from madeup.core import Engine\n\n\nclass Ours(Engine):\n"
+        "    def step(self):\n        ...\n"
+    )
+    words = ("plug", "--upstream", "madeup", "--offline")
+    plain, full = shims(*words).stdout, shims(*words, "--all").stdout
+    assert "1 subclasses · " in plain
+    assert "1 private names" in " ".join(plain.split())
+    assert "madeup.core:Engine" not in plain
+    assert "Next: the same with --all" in plain
+    assert "4  madeup.core:Engine\n" in full
+    assert "3  madeup.core:_hidden\n" in full
+    full = shims(*AGAINST, "--all").stdout
+    told = json.loads(shims(*AGAINST, "--json").stdout)
+    for row in told["found"]:
+        assert f"{row['line']:>5}  " in full
+        assert row["target"] in full
+
+
+def test_markdown_says_where_a_thing_is_now(shims: Any) -> None:
+    text = shims(*AGAINST, "--format", "markdown").stdout
+    said = " ".join(text.split())
+    assert "`madeup/core.py:1` |" in said
+    assert "has no `gone` in `madeup.core`, without a successor | gone |" in said
+    assert text.count("unless it is a name of your own |  |") == 2
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,107 @@ RANGES: list[tuple[str, dict[str, str]]] = [
     ),
     ("if some_version('odd'):\n    m.f = 1", {}),
     ("m.f = 1", {}),
+    ("if vllm_version_is_not('0.28.0'):\n    m.f = 1", {V: "!=0.28.0"}),
+    ("if not vllm_version_is_not('0.28.0'):\n    m.f = 1", {V: "==0.28.0"}),
+    ("if vllm_newer_than('0.28'):\n    m.f = 1", {V: ">0.28"}),
+    ("if is_vllm_at_least('0.28'):\n    m.f = 1", {V: ">=0.28"}),
+    ("if is_torch_version('<', '2.9'):\n    m.f = 1", {"torch": "<2.9"}),
+    ("if check_version('torch', '>=', '2.5'):\n    m.f = 1", {"torch": ">=2.5"}),
+    ("if version_ge(vllm.__version__, '0.28'):\n    m.f = 1", {V: ">=0.28"}),
+    ("if version_ge('0.28', vllm.__version__):\n    m.f = 1", {V: "<=0.28"}),
+    (
+        "from plug.u import vllm_version_ge as ge\nif ge('0.28'):\n    m.f = 1",
+        {V: ">=0.28"},
+    ),
+    (
+        "from vllm import __version__ as VV\nif Version(VV) < Version('0.28'):\n"
+        "    m.f = 1",
+        {V: "<0.28"},
+    ),
+    (
+        "if vllm.version.__version_tuple__ >= (0, 28, 0):\n    m.f = 1",
+        {V: ">=0.28.0"},
+    ),
+    ("if '0.27' <= vllm.__version__ < '0.30':\n    m.f = 1", {V: ">=0.27,<0.30"}),
+    ("if (old := vllm_version_is('0.27.1')):\n    m.f = 1", {V: "==0.27.1"}),
+    (
+        "if vllm.__version__ in SpecifierSet('~=0.28.0'):\n    m.f = 1",
+        {V: "==0.28.*,>=0.28.0"},
+    ),
+    # The numbers of a version are not ordered as versions are.
+    ("if Version(vllm.__version__).release < (0, 29):\n    m.f = 1", {V: "<0.29"}),
+    ("if Version(vllm.__version__).release <= (0, 29):\n    m.f = 1", {V: "<0.29"}),
+    ("if Version(vllm.__version__).release > (0, 29):\n    m.f = 1", {V: ">=0.29"}),
+    ("if Version(vllm.__version__).release == (0, 29):\n    m.f = 1", {}),
+    (
+        "if Version(vllm.__version__).release == (0, 29, 1):\n    m.f = 1",
+        {V: "==0.29.1"},
+    ),
+    (
+        "if Version(vllm.__version__).release[:2] == (0, 29):\n    m.f = 1",
+        {V: "==0.29.*"},
+    ),
+    (
+        "if Version(vllm.__version__).release[:2] > (0, 29):\n    m.f = 1",
+        {V: ">=0.30"},
+    ),
+    (
+        "if (VLLM_VERSION.major, VLLM_VERSION.minor) <= (0, 29):\n    m.f = 1",
+        {V: "<0.30"},
+    ),
+    (
+        "if tuple(map(int, vllm.__version__.split('.')[:2])) >= (0, 29):\n    m.f = 1",
+        {V: ">=0.29"},
+    ),
+    (
+        "if Version(vllm.__version__.split('+')[0]) >= Version('0.29'):\n    m.f = 1",
+        {V: ">=0.29"},
+    ),
+    # Of one of several: the range that says the same.
+    (
+        "if vllm_version_is('0.28.0') or vllm_version_before('0.28.0'):\n    m.f = 1",
+        {V: "<=0.28.0"},
+    ),
+    (
+        "if not (vllm_version_ge('0.28') and not vllm_version_ge('0.28.0')):\n"
+        "    m.f = 1",
+        {},
+    ),
+    (
+        "if vllm.__version__.startswith(('0.27.', '0.28.')):\n    m.f = 1",
+        {V: ">=0.27,<0.29"},
+    ),
+    (
+        "if not vllm_version_is('0.27.1', '0.28.0'):\n    m.f = 1",
+        {V: "!=0.27.1,!=0.28.0"},
+    ),
+    ("if vllm.__version__ not in ('0.27', '0.28'):\n    m.f = 1", {V: "!=0.27,!=0.28"}),
+    ("if vllm_version_is('0.27.1') or vllm.__version__ != '0.27.1':\n    m.f = 1", {}),
+    # A function that is at hand is read.
+    (
+        "def between(low, high='0.30'):\n    'Whether.'\n"
+        "    return Version(low) <= Version(vllm.__version__) < Version(high)\n"
+        "if between('0.28'):\n    m.f = 1",
+        {V: ">=0.28,<0.30"},
+    ),
+    (
+        "def vllm_version_is(*names):\n    return vllm.__version__ not in names\n"
+        "if vllm_version_is('0.28'):\n    m.f = 1",
+        {V: "!=0.28"},
+    ),
+    # What is not certain is no range.
+    ("if vllm.__version__.startswith('0.2'):\n    m.f = 1", {}),
+    ("if vllm.__version__.split('.')[0] == '0':\n    m.f = 1", {}),
+    ("if MIN_VLLM_VERSION >= Version('0.28'):\n    m.f = 1", {}),
+    ("if python_version_at_least('3.10'):\n    m.f = 1", {}),
+    ("if is_supported_vllm_version('0.28'):\n    m.f = 1", {}),
+    ("if vllm_version_range('0.28', '0.30'):\n    m.f = 1", {}),
+    ("if vllm_version_ge('0.28', '0.30'):\n    m.f = 1", {}),
+    ("if vllm_version_is('0.28', strict=True):\n    m.f = 1", {}),
+    ("if vllm_version_is(*known):\n    m.f = 1", {}),
+    ("if vllm_version_is('main'):\n    m.f = 1", {}),
+    ("if not_vllm_version('0.28'):\n    m.f = 1", {}),
+    ("if VLLM_VERSION.minor >= 30:\n    m.f = 1", {}),
 ]
 
 
@@ -77,6 +178,27 @@ RANGES: list[tuple[str, dict[str, str]]] = [
 def test_the_range_of_a_gate(scanned: Any, code: str, ranges: dict[str, str]) -> None:
     head = "import vllm, importlib.metadata\nimport vllm.a.b as m\n"
     assert dict(only(scanned(head + code)).ranges) == ranges
+
+
+@pytest.mark.parametrize(
+    ("condition", "around"),
+    [
+        ("vllm_version_is('0.28.0', '0.32.0')", ">=0.28.0,<=0.32.0"),
+        ("vllm_version_is('0.27.1') or vllm_version_is('0.28.0')", ">=0.27.1,<=0.28.0"),
+        ("vllm.__version__ in ('0.27.0', '0.27.1')", ">=0.27.0,<=0.27.1"),
+        ("vllm_version_in(['0.28.0', '0.30.0'])", ">=0.28.0,<=0.30.0"),
+        ("vllm_version_before('0.28') and x or vllm_version_is('0.29')", "<=0.29"),
+        ("not (vllm_version_ge('0.29') and not vllm_version_ge('0.31'))", ""),
+    ],
+)
+def test_one_of_several_releases_is_within_a_range_and_stays_text(
+    scanned: Any, condition: str, around: str
+) -> None:
+    """Nothing that is written in PEP 440 says that it is one of them."""
+    code = f"import vllm\nimport vllm.a.b as m\nif {condition}:\n    m.f = 1"
+    one = only(scanned(code))
+    assert dict(one.ranges) == ({V: around} if around else {})
+    assert [g.text for g in one.gates if g.kind == "other"] == [condition]
 
 
 @pytest.mark.parametrize(

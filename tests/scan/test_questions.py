@@ -65,13 +65,26 @@ def test_two_files_that_patch_the_same(scanned: Any) -> None:
         ("m.f = 1", "m.g = 1"),
         ("m.TABLE['a'] = 1", "m.TABLE['b'] = 1"),
         ("m.f = 1", "kept = m.f\nm.f = 1\nm.f = kept"),
+        ("m.f = 1", "if False:\n    m.f = 1"),
+        (
+            "if vllm_version_is('0.27.1'):\n    m.f = 1",
+            "if vllm_version_is('0.27.1') and vllm_version_is('0.28.0'):\n    m.f = 1",
+        ),
     ],
 )
 def test_files_that_do_not_get_in_each_others_way(
     scanned: Any, one: str, two: str
 ) -> None:
     files = {"plug/one.py": HEAD + one, "plug/two.py": HEAD + two}
-    assert _asked(scanned, files) == []
+    asked = _asked(scanned, files)
+    assert [kind for kind, _ in asked if kind != "gate-never-true"] == []
+    assert len(scanned(files).patches) >= 2
+
+
+def test_a_file_that_is_reached_by_two_names(scanned: Any, write: Any) -> None:
+    root = write({"plug/one.py": HEAD + "m.f = 1", "plug/__init__.py": ""})
+    (root / "plug" / "two.py").symlink_to("one.py")
+    assert _asked(scanned, {"plug/__init__.py": ""}) == []
 
 
 def test_a_context_manager_that_puts_nothing_back(scanned: Any) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +66,7 @@ def against(
 ) -> Callable[..., Compared]:
     """Compare the code with releases; without any with the old one and the new one."""
 
-    def run(code: Any, *releases: Mapping[str, str]) -> Compared:
+    def run(code: Any, *releases: Mapping[str, str], judge: bool = True) -> Compared:
         several = releases or (OLD, NEW)
         folders = [
             str(write(files, folder=f"release-{number}"))
@@ -73,7 +74,8 @@ def against(
         ]
         result = scanned(code, "up")
         opened = Releases(Sources(offline=True))
-        return compare(result, opened, folders[1:] or folders, folders[0], "up")
+        newer, first = folders[1:] or folders, folders[0]
+        return compare(result, opened, newer, first, "up", judge=judge)
 
     return run
 
@@ -224,3 +226,123 @@ def test_an_unreadable_module_says_nothing_of_what_is_in_it(against: Any) -> Non
 )
 def test_the_names_of_gaps(paths: list[str], names: list[str]) -> None:
     assert list(gap_ids(paths).values()) == names
+
+
+def test_what_is_relied_on_and_in_no_release_is_broken(against: Any) -> None:
+    """Nobody means to add a name by importing it."""
+    code = """
+        from up.core import _lost
+        from up.nowhere import Engine
+        import up.core as c
+        class Ours(Engine):
+            def step(self): ...
+        c._call_me()
+        c.Engine._absent()
+        c.answr = len
+    """
+    compared = against(code)
+    assert _verdicts(compared) == {
+        "up.core:_lost": ("broken", "removed"),
+        "up.nowhere:Engine": ("broken", "removed"),
+        "up.core:_call_me": ("broken", "removed"),
+        "up.core:Engine._absent": ("broken", "removed"),
+    }
+    assert [f.target for f in compared.nowhere] == ["up.core:answr"]
+
+
+def test_what_the_code_only_tries_is_asked(against: Any) -> None:
+    code = """
+        try:
+            from up.newer import _lost
+        except ImportError:
+            from up.core import _inner
+    """
+    compared = against(code)
+    asked = ask(compared.scanned, compared)
+    assert [(q.kind, q.found.target) for q in asked] == [
+        ("exists-nowhere", "up.newer:_lost"),
+        ("exists-nowhere", "up.core:_inner"),
+    ]
+    assert "what is tried here always fails" in asked[0].sentence
+    assert _verdicts(compared) == {}
+
+
+def test_an_inventory_asks_of_what_is_not_there(against: Any) -> None:
+    compared = against("from up.core import _lost, answer", OLD, judge=False)
+    (question,) = ask(compared.scanned, compared)
+    assert (question.kind, question.found.target) == ("exists-nowhere", "up.core:_lost")
+    assert question.sentence.endswith(": what relies on it fails there")
+
+
+def test_modules_that_a_build_makes_may_be_there(against: Any) -> None:
+    code = "from up import _C, _moe_C\nfrom up._version import _tuple"
+    assert {v for v, _ in _verdicts(against(code)).values()} <= {None}
+
+
+def test_what_comes_and_goes_within_a_range(against: Any) -> None:
+    without = {**OLD, "up/core.py": "def answer(word): return word\n"}
+    compared = against("from up.core import gone as _x, _c", OLD, OLD, without, OLD)
+    code = "import up.helpers as h\nh._late()"
+    late = {**OLD, "up/helpers.py": "def _late(): return 1\n"}
+    compared = against(code, OLD, OLD, late, OLD)
+    ((verdicts),) = compared.verdicts.values()
+    assert [v and v.kind for v in verdicts] == ["broken", "identical", "broken"]
+
+
+def test_methods_that_no_release_has_are_counted(against: Any) -> None:
+    code = """
+        from up.core import Engine
+        class Ours(Engine):
+            def step(self, x): ...
+            def _gone_long_ago(self): ...
+    """
+    compared = against(code)
+    assert [f.target for f in compared.unplaced] == ["up.core:Engine._gone_long_ago"]
+
+
+def test_a_class_is_the_same_wherever_it_is_imported_from(against: Any) -> None:
+    again = {**OLD, "up/door.py": "from up.core import Engine\n"}
+    files = {
+        "plug/one.py": "from up.core import Engine\nEngine.step = len\n",
+        "plug/two.py": "import up.door as d\nd.Engine.step = len\n",
+        "plug/three.py": "import up.door as d\nd.Engine = len\n",
+    }
+    compared = against(files, again)
+    asked = [q for q in ask(compared.scanned, compared) if q.kind == "contested"]
+    assert [(q.found.path, q.places) for q in asked] == [
+        ("plug/two.py", ("plug/one.py:2",))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("gate", "kind"),
+    [
+        ("up.__version__ < '0.9'", "reason-gone"),
+        ("up.__version__ == '9.9.9'", "gate-never-true"),
+        ("up.__version__ >= '4'", "gate-never-true"),
+        ("up.__version__ == '1.0'", ""),
+        ("up.__version__ == '2.0'", ""),
+    ],
+)
+def test_a_single_release_asks_of_gates(against: Any, gate: str, kind: str) -> None:
+    """As many releases do: those compared are the baseline and the one named."""
+    code = f"import up\nimport up.core as c\nif {gate}:\n    c.answer = len"
+    old = {**OLD, "up/version.py": "__version__ = '1.0'\n"}
+    new = {**OLD, "up/version.py": "__version__ = '2.0'\n"}
+    compared = against(code, old, new)
+    assert (compared.baseline, compared.versions) == ("1.0", ("2.0",))
+    assert [q.kind for q in ask(compared.scanned, compared)] == ([kind] if kind else [])
+    unasked = replace(compared, is_judged=False)
+    assert ask(unasked.scanned, unasked) == ()
+
+
+def test_files_meet_only_in_a_release_that_is_compared(against: Any) -> None:
+    gate = "import up\nif up.__version__ < '0.9':\n    "
+    files = {
+        "plug/one.py": "import up.core as c\n" + gate + "c.answer = len",
+        "plug/two.py": "import up.core as c\n" + "c.answer = len",
+    }
+    old = {**OLD, "up/version.py": "__version__ = '1.0'\n"}
+    compared = against(files, old, old)
+    asked = ask(compared.scanned, compared)
+    assert [q.kind for q in asked] == ["reason-gone"]

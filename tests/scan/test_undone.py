@@ -38,6 +38,27 @@ UNDONE: list[tuple[str, int, str]] = [
         "`on` puts it back only where nothing is raised",
     ),
     (
+        "@contextlib.contextmanager\ndef on():\n    kept = m.f\n    m.f = new\n"
+        "    try:\n        yield\n    except Exception:\n        m.f = kept\n"
+        "        raise",
+        11,
+        "`on` puts it back only where something is raised",
+    ),
+    (
+        "@contextlib.contextmanager\ndef on():\n    kept = m.f\n    m.f = new\n"
+        "    try:\n        yield\n    except Exception:\n        m.f = kept\n"
+        "        raise\n    m.f = kept",
+        11,
+        "",
+    ),
+    (
+        "@contextlib.contextmanager\ndef on():\n    kept = m.f\n    try:\n"
+        "        m.f = new\n        yield\n    except ImportError:\n        raise\n"
+        "    finally:\n        m.f = kept",
+        13,
+        "",
+    ),
+    (
         "class On:\n    def __enter__(self):\n        self.kept = m.f\n"
         "        m.f = new\n    def __exit__(self, *_):\n        m.f = self.kept",
         9,

@@ -578,8 +578,10 @@ def test_revisions_that_make_no_question(tmp_path: Path) -> None:
         run(tmp_path, "v1", commits[0])
     with pytest.raises(BisectError, match="older one with --good"):
         run(tmp_path, "main", "v1")
-    with pytest.raises(BadSource, match="has no revision nothing"):
+    with pytest.raises(BadSource, match="has no revision nothing; `git fetch --tags`"):
         run(tmp_path, "nothing", "main")
+    with pytest.raises(BadSource, match=r"^(?!.*shallow)"):
+        run(tmp_path, "v1", "v9")
     with pytest.raises(BisectError, match="has no package other"):
         run(tmp_path, "v1", "main", package="other")
 
@@ -636,8 +638,32 @@ def test_the_command_for_a_person(
     assert f"{commits[1][:12]} 2023-11-14 identical -> broken: 1: removed" in said
     assert _call(*words, "--bad", commits[2]) == 0
     said = capsys.readouterr().out
-    assert "No verdict differs: 1 are the same at both." in said
+    assert "No verdict differs: 1 identical at both." in said
     assert "Note: 1 changed in between and back again" in said
+    assert _call(*words, "--verdict", "review") == 0
+    said = capsys.readouterr().out
+    assert "No verdict becomes review: 1 identical -> broken." in said
+    assert "Without --verdict the gravest change is looked for." in said
+
+
+def test_what_no_commit_has_is_no_question(
+    upstream: tuple[Path, list[str]], tmp_path: Path, capsys: Any
+) -> None:
+    root, commits = upstream
+    watch = tmp_path / "watch.jsonl"
+    watch.write_text('{"symbol": "pkg.core:anser", "how": "calls"}\n')
+    words = ("--repo", str(root), "--good", "v1.0", "--watch", str(watch))
+    assert _call(*words, "--bad", commits[2]) == 2
+    said = capsys.readouterr().err
+    assert "there is nothing to look for" in said
+    assert "has `pkg.core:anser`; did you mean `pkg.core:answer`?" in said
+    # Beside others it is told.
+    more = tmp_path / "more.jsonl"
+    more.write_text('{"symbol": "pkg.core:answer", "how": "calls"}\n')
+    assert _call(*words, "--watch", str(more), "--bad", commits[2]) == 0
+    said = capsys.readouterr().out
+    assert "No verdict differs: 1 broken, 1 identical at both." in said
+    assert "has `pkg.core:anser`" in said
 
 
 def test_the_command_for_a_machine(

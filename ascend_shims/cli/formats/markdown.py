@@ -10,8 +10,11 @@ from .shared import serious, tally
 
 if TYPE_CHECKING:
     from ...upstream.check import Checked
+    from ...upstream.verdict import Verdict
 
 __all__ = ["text", "write"]
+
+_LOST = ("removed", "attribute-removed")
 
 
 def text(checked: Checked, *, everything: bool) -> str:
@@ -25,13 +28,22 @@ def text(checked: Checked, *, everything: bool) -> str:
         lines += ["", "| verdict | gap | what | now |", "|---|---|---|---|"]
     for one in shown:
         verdict = one.verdict
-        place = verdict.moved_to or (str(verdict.new) if verdict.new else "gone")
-        cells = (verdict.kind, one.watched.gap, verdict.sentence, f"`{place}`")
+        cells = (verdict.kind, one.watched.gap, verdict.sentence, _now(verdict))
         row = " | ".join(cell.replace("|", "\\|") for cell in cells)
         lines.append(f"| {row} |")
     lines += [f"- not read: {problem}" for problem in checked.problems]
     lines += [f"- note: {note}" for note in checked.notes]
     return "\n".join(lines) + "\n"
+
+
+def _now(verdict: Verdict) -> str:
+    """Where it is in the release; nothing where a verdict is about no place."""
+    if verdict.moved_to or verdict.new is not None:
+        return f"`{verdict.moved_to or verdict.new}`"
+    if verdict.old is not None:
+        return "gone"
+    is_lost = verdict.breakage in _LOST and verdict.how != "removal_probe"
+    return "nowhere" if is_lost else ""
 
 
 def write(checked: Checked, *, everything: bool) -> None:

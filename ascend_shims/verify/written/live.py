@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .expected import Binding, Scope, codes_of, scope_of
+from .makers import has_other_defaults, is_altered, is_made
 from .raw import (
     gap_of,
     is_callable,
@@ -246,6 +247,7 @@ class _Audit:
         codes = self._codes.get(qualname, [])
         plain, who = unwrapped(value), made_by(value)
         if is_function(plain) and is_one_of(plain.__code__, codes):
+            yield from self._defaults(path, value, defs)
             return
         known = set(self._known)
         for one in defs:
@@ -259,9 +261,17 @@ class _Audit:
                 if gap_of(layer) or top(made_by(layer)) not in known:
                     yield _row(path, "wrapped", layer, made_by(layer))
                     return
+            for layer in layers[1:]:
+                if is_function(layer) and is_one_of(layer.__code__, codes):
+                    yield from self._defaults(path, layer, defs)
+                    return
             return
         holds = any(is_function(o) and is_one_of(o.__code__, codes) for o in layers)
         yield _row(path, "wrapped" if holds else "replaced", value, who)
+
+    def _defaults(self, path: str, value: Any, defs: list[Binding]) -> Iterator[Row]:
+        if has_other_defaults(value, [one.node for one in defs]):
+            yield Row(path, "replaced", "", "", gap_of(value), "its default values")
 
     def _class(
         self, path: str, qualname: str, value: Any, bindings: list[Binding]
@@ -281,7 +291,8 @@ class _Audit:
         self, path: str, qualname: str, value: Any, nodes: list[ast.ClassDef]
     ) -> Iterator[Row]:
         scopes = [scope_of(node.body, self._name, self._is_package) for node in nodes]
-        made = _is_made(value, nodes)
+        made = is_made(value, nodes)
+        altered = made and is_altered(value, nodes, self._evaluated)
         known = self._known | _providers(value)
         for node in nodes:
             known |= self._decorating(node)
@@ -308,11 +319,14 @@ class _Audit:
                 yield from self._class(place, inner, member, defs)
             else:
                 inner = f"{qualname}.{_plain(name, value)}"
-                for row in self._function(place, inner, member, defs, made):
-                    if row.gap or not made or top(row.by) not in known:
+                for row in self._function(place, inner, member, defs, altered):
+                    if row.gap or not altered or top(row.by) not in known:
                         yield row
-        if len(scopes) == 1 and not made:
-            yield from self._missing(f"{path}.", held, scopes[0])
+        if len(scopes) == 1 and not altered:
+            for row in self._missing(f"{path}.", held, scopes[0]):
+                # A field or a member of an enumeration may be moved elsewhere.
+                if not made or row.about in ("bound by `def`", "bound by `class`"):
+                    yield row
 
 
 def _row(path: str, what: str, value: Any, who: str) -> Row:
@@ -347,16 +361,6 @@ def _plain(name: str, owner: Any) -> str:
     """A private name as it is written in the class."""
     prefix = f"_{type.__dict__['__name__'].__get__(owner).lstrip('_')}__"
     return name[len(prefix) - 2 :] if name.startswith(prefix) else name
-
-
-def _is_made(cls: Any, nodes: list[ast.ClassDef]) -> bool:
-    """Whether something else than its body has a say in what the class holds: a
-    decorator, a metaclass, a base that hears of its subclasses, a named tuple."""
-    if type(cls) is not type or any(node.decorator_list for node in nodes):
-        return True
-    if issubclass(cls, tuple) and "_fields" in namespace(cls):
-        return True
-    return any("__init_subclass__" in namespace(one) for one in mro(cls)[1:-1])
 
 
 def _providers(cls: Any) -> set[str]:

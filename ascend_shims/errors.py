@@ -1,4 +1,4 @@
-"""The two roots of everything ascend-shims raises on purpose.
+"""The two roots of everything ascend-shims raises on purpose, and the errors' codes.
 
 Each room defines its own exceptions beneath these, one a situation. A caller
 that wants to survive anything of ours catches `ShimsError`.
@@ -6,7 +6,14 @@ that wants to survive anything of ours catches `ShimsError`.
 
 from __future__ import annotations
 
-__all__ = ["ConfigurationError", "ShimsError"]
+import re
+
+__all__ = ["CANNOT_GO_ON", "ConfigurationError", "ShimsError", "code_of"]
+
+CANNOT_GO_ON = "cannot-go-on"
+"""The code of what the operating system refuses, whichever exception tells it."""
+
+_WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 
 
 class ShimsError(Exception):
@@ -18,3 +25,13 @@ class ConfigurationError(ShimsError, ValueError):
 
     The command line turns it into one message and exit code 2.
     """
+
+
+def code_of(error: BaseException | str) -> str:
+    """The code under which `shims explain` has a page about an exception.
+
+    Made from the name of its class, which may be given instead: `NoSuchRelease` is
+    `no-such-release`, `SwitchError` is `switch`.
+    """
+    name = error if isinstance(error, str) else type(error).__name__
+    return _WORDS.sub("-", name.removesuffix("Error") or name).lower()

@@ -14,7 +14,10 @@ __all__ = ["main"]
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run `shims`. Returns 0 if all is well, 1 for findings, 2 for misuse."""
+    """Run `shims`. Returns 0 if all is well, 1 for findings, 2 for misuse.
+
+    A message about an error ends with its code, which `shims explain` takes.
+    """
     if sys.stdout is None:
         # Closed by whoever started us: what is said goes nowhere.
         sys.stdout = open(os.devnull, "w")  # noqa: PTH123, SIM115
@@ -31,7 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
 def _run(arguments: list[str] | None) -> int:
     import click
 
-    from ..errors import ConfigurationError
+    from ..errors import CANNOT_GO_ON, ConfigurationError, ShimsError, code_of
     from .app import shims
 
     try:
@@ -41,18 +44,24 @@ def _run(arguments: list[str] | None) -> int:
         click.echo("shims: interrupted", err=True)
         return 130
     except click.ClickException as error:
-        error.show()
+        # Usage errors are click's own, and say how to call.
+        cause = error.__cause__
+        said = error
+        if isinstance(cause, ShimsError) and not isinstance(error, click.UsageError):
+            said = click.ClickException(f"{error.message} [{code_of(cause)}]")
+        said.show()
         return error.exit_code
-    except ConfigurationError as error:
+    except ShimsError as error:
+        # Each line is about something of its own, and found by its code.
         for line in str(error).splitlines():
-            click.echo(f"shims: {line}", err=True)
-        return 2
+            click.echo(f"shims: {line} [{code_of(error)}]", err=True)
+        return 2 if isinstance(error, ConfigurationError) else 1
     except BrokenPipeError:
         # The reader of our output has seen enough; there is nobody to tell.
         sys.stderr.close()
         return 0
     except OSError as error:
-        click.echo(f"shims: cannot go on: {error}", err=True)
+        click.echo(f"shims: cannot go on: {error} [{CANNOT_GO_ON}]", err=True)
         sys.stdout = None  # nothing more can be said there
         return 1
     return int(code)

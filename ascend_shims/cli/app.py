@@ -5,28 +5,43 @@ from __future__ import annotations
 from importlib import import_module
 
 import click
+from click.shell_completion import CompletionItem
 
 from .. import __version__
+from . import completion as _completion  # noqa: F401 - tells click of our bash
 
 __all__ = ["shims"]
 
-_COMMANDS = {
-    "status": "What is open, and what is applied in which process.",
-    "show": "Everything about one gap.",
-    "doctor": "Is everything here as shims need it, and what to do where not.",
-    "apply-check": "Would apply() succeed here? Exit 1 and the reasons if not.",
-    "run": "Run a command with shims in every Python process it starts.",
-    "drift": "Which gaps an upstream release breaks, from source text alone.",
-    "matrix": "Gaps x releases, and where each verdict changes.",
-    "report": "One page to look at: releases, gaps, diffs, processes.",
-    "diff": "Upstream's own change of what a gap relies on.",
-    "scan": "Every patch and private dependence in a code base, checked.",
-    "audit": "What is patched in an interpreter, and by whom.",
-    "bisect": "The upstream commit at which a verdict changes.",
-    "lock": "Write the facts of baseline releases, to compare against.",
-    "verify": "Proof that upstream is byte-identical, off and reverted.",
-    "demo": "Generate tokens on real vLLM: stock, with shims, and stock again.",
+_GROUPS = {
+    "See what is": {
+        "status": "What is open, and what is applied in which process.",
+        "show": "Everything about one gap.",
+        "apply-check": "Would apply() succeed here? Exit 1 and the reasons if not.",
+        "doctor": "Is everything here as shims need it, and what to do if not.",
+    },
+    "Run": {
+        "run": "A command with shims in every Python process it starts.",
+        "demo": "Tokens on real vLLM: stock, with shims, and stock again.",
+    },
+    "Follow upstream": {
+        "drift": "Which gaps a release breaks, from source text alone.",
+        "matrix": "Gaps x releases, and where each verdict changes.",
+        "report": "One page to look at: releases, gaps, diffs, processes.",
+        "diff": "Upstream's own change of what a gap relies on.",
+        "scan": "Every patch and private dependence in a code base, checked.",
+        "bisect": "The upstream commit at which a verdict changes.",
+        "lock": "Write the facts of baseline releases, to compare against.",
+    },
+    "Prove and look into": {
+        "verify": "Proof that upstream is byte-identical, off and reverted.",
+        "audit": "What is patched in an interpreter, and by whom.",
+    },
+    "Help": {
+        "explain": "What a state, a verdict or an error means, and what to do.",
+        "completion": "Complete commands, options, gaps and codes in your shell.",
+    },
 }
+_COMMANDS = {name: about for group in _GROUPS.values() for name, about in group.items()}
 
 
 class _Lazy(click.Group):
@@ -42,16 +57,40 @@ class _Lazy(click.Group):
         command: click.Command = module.command
         return command
 
+    def shell_complete(
+        self, ctx: click.Context, incomplete: str
+    ) -> list[CompletionItem]:
+        # What click does would import every command.
+        return [
+            *(
+                CompletionItem(name, help=about)
+                for name, about in _COMMANDS.items()
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
+
+    def format_options(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
+        # Commands first: they are what one looks for.
+        self.format_commands(ctx, formatter)
+        click.Command.format_options(self, ctx, formatter)
+
     def format_commands(
         self, ctx: click.Context, formatter: click.HelpFormatter
     ) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        widest = max(map(len, _COMMANDS))
+        for title, commands in _GROUPS.items():
+            with formatter.section(title):
+                # All groups have their second column at the same place.
+                formatter.write_dl([(f"{n:<{widest}}", a) for n, a in commands.items()])
 
 
 @click.group(
     cls=_Lazy,
-    epilog="Exit codes: 0 all is well, 1 findings, 2 misuse or bad configuration.",
+    epilog="Exit codes: 0 all is well, 1 findings, 2 misuse or bad configuration. "
+    "Errors end with a [code]: shims explain CODE. More: shims COMMAND --help.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="ascend-shims")
@@ -60,9 +99,10 @@ def shims() -> None:
 
     \b
     Examples:
-      shims status                          what is open here
-      shims status --assume vllm=0.28.0     what would be, on another release
-      shims show kv-cache                   all about one gap
+      shims status                       what is open, and applied where
+      shims show kv-cache                all about one gap
+      shims doctor                       is everything here as it must be
       shims run --disable cos-sin -- vllm serve MODEL
-      shims drift --against vllm@latest     what the newest release breaks
+      shims drift --against vllm@latest  what the newest release breaks
+      shims explain version-skipped      what that means, and what to do
     """

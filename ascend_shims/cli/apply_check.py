@@ -6,12 +6,13 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from ..states import State
-from .here import own_plan, own_switches, print_json
+from .here import own_plan, own_switches, print_json, registry_option
 
 __all__ = ["command"]
 
@@ -22,15 +23,23 @@ _TIMEOUT = 300
 
 @click.command("apply-check")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
-def command(as_json: bool) -> int:
+@registry_option
+def command(as_json: bool, registry: Path | None) -> int:
     """Would apply() succeed here? Exit 1 and the reasons if not.
 
     Finds out by doing it: another interpreter with this environment applies,
     imports the patched upstream modules and reads its bindings back.
+
+    \b
+    Examples:
+      shims apply-check
+      shims apply-check --json
     """
-    plan = own_plan(own_switches())
+    switches = own_switches(registry=registry)
+    plan = own_plan(switches)
+    named = None if switches.registry_is_inherited else switches.registry
     wanted = [planned.gap.id for planned in plan.wanted]
-    report = _probe() if wanted else {"gaps": [], "not_importable": {}}
+    report = _probe(named) if wanted else {"gaps": [], "not_importable": {}}
     gaps = [gap for gap in report["gaps"] if gap["id"] in wanted]
     # What is asked for by name and cannot be had is a reason, too.
     gaps += [
@@ -53,10 +62,11 @@ def command(as_json: bool) -> int:
     return 1 if bad else 0
 
 
-def _probe() -> dict[str, Any]:
+def _probe(registry: Path | None) -> dict[str, Any]:
     click.echo("Importing upstream in another interpreter …", err=True)
     done = subprocess.run(
-        [sys.executable, "-m", "ascend_shims.probe"],
+        # What a person names is taken at its word, there as here.
+        [sys.executable, "-m", "ascend_shims.probe", *filter(None, [registry])],
         capture_output=True,
         text=True,
         timeout=_TIMEOUT,

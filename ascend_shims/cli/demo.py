@@ -56,6 +56,11 @@ def command(model: str, as_json: bool) -> int:
     aligned while shims are applied, and the stock objects must be back after.
     On the rig, a software NPU, decode steps replay graphs, which goes well with
     the gap graph-manager and fails without it as on the device.
+
+    \b
+    Examples:
+      shims demo
+      shims demo --model mla --json
     """
     if find_spec("vllm") is None:
         raise ConfigurationError(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from .completion import gap_ids
 from .upstream import index_options, own_or_none, run_of
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ _STANDING = {
 
 
 @click.command("diff")
-@click.argument("gap", metavar="GAP")
+@click.argument("gap", metavar="GAP", shell_complete=gap_ids)
 @click.option("--from", "first", metavar="SOURCE", help="Default: the lock's baseline.")
 @click.option(
     "--to", "last", metavar="SOURCE", default="vllm@latest", show_default=True
@@ -50,6 +51,11 @@ def command(
 
     Where the gap replaces or copies a body, each change comes with our lines at that
     place and whether it is still to be ported. Exit 1 if anything changed.
+
+    \b
+    Examples:
+      shims diff kv-cache --to vllm==0.33.0
+      shims diff cos-sin --from vllm==0.28.0 --to vllm==0.32.0
     """
     from ..registry import load
     from ..upstream.changes import changes

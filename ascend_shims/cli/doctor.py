@@ -51,6 +51,11 @@ def command(as_json: bool, report: Path | None, force: bool) -> int:
     imported here; where torch_npu is installed, another process tries it.
 
     Exit 1 if there is a problem; notices are no problems.
+
+    \b
+    Examples:
+      shims doctor                        problems first, each with its fix
+      shims doctor --report shims.tar.gz  and a bundle for a ticket
     """
     if force and report is None:
         raise click.UsageError("--force is for --report FILE")

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from ..upstream.collecting import rare_collections
+from .completion import gap_ids
 from .upstream import (
     check_package,
     index_options,
@@ -46,7 +47,14 @@ _LEVELS = {
     show_default=True,
     help="Verdicts that make the exit code 1.",
 )
-@click.option("--gap", "gaps", metavar="GAP", multiple=True, help="Only these gaps.")
+@click.option(
+    "--gap",
+    "gaps",
+    metavar="GAP",
+    multiple=True,
+    shell_complete=gap_ids,
+    help="Only these gaps.",
+)
 @click.option("--all", "everything", is_flag=True, help="Harmless verdicts too.")
 @search_option
 @index_options
@@ -69,6 +77,12 @@ def command(
 
     Reads source text alone, a few modules of it: nothing is imported, and of a
     released wheel only what is needed is fetched.
+
+    \b
+    Examples:
+      shims drift --against vllm@latest
+      shims drift --against git:vllm@main --fail-on review     a clone's revision
+      shims drift --against vllm==0.33.0 --gap kv-cache --all
     """
     from .formats import render
 

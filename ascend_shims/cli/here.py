@@ -14,7 +14,13 @@ import click
 from ..plan import Plan
 from ..switches import SwitchError, Switches, read_switches
 
-__all__ = ["assumed", "own_plan", "own_switches", "print_json"]
+__all__ = ["assumed", "own_plan", "own_switches", "print_json", "registry_option"]
+
+registry_option = click.option(
+    "--registry",
+    type=click.Path(exists=True, path_type=Path),
+    help="Another registry, or a folder of the project that has one.",
+)
 
 
 def assumed(
@@ -40,7 +46,13 @@ def own_switches(
     if switches.complaints:
         said = [one.replace("; the default holds", "") for one in switches.complaints]
         raise SwitchError("\n".join(said))
-    switches = switches.narrowed(registry=registry, said_by="--registry")
+    if registry is not None and registry.is_dir():
+        from ..registry.discovery import discover
+
+        registry = discover(registry)
+    # Also for a process that is started somewhere else.
+    named = registry.absolute() if registry is not None else None
+    switches = switches.narrowed(registry=named, said_by="--registry")
     return replace(switches, assume={**switches.assume, **(assume or {})})
 
 

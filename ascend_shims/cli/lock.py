@@ -27,6 +27,11 @@ def command(
 
     Without SOURCE the baselines that the lock has are written anew. Lock the
     releases on which you have seen your patches work: drift compares with them.
+
+    \b
+    Examples:
+      shims lock vllm==0.28.0 vllm==0.32.0
+      shims lock --check                    is it up to date?
     """
     from ..upstream.baselines import distribution_of
     from ..upstream.keeping import keep

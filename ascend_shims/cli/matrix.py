@@ -55,6 +55,11 @@ def command(
 ) -> int:
     """Gaps x releases: the verdict in each, and the first release at which it
     changes.
+
+    \b
+    Examples:
+      shims matrix --from 0.31.0
+      shims matrix --package torch_npu --from 2.13.0
     """
     if parse(first) is None:
         raise click.BadParameter(

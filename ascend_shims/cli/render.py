@@ -13,7 +13,7 @@ from rich.text import Text
 
 from ..states import State
 
-__all__ = ["console", "state_text", "summary", "table", "tally"]
+__all__ = ["ShimsConsole", "console", "state_text", "summary", "table", "tally"]
 
 _STYLES = {
     State.APPLIED: "green",
@@ -27,16 +27,41 @@ _STYLES = {
 }
 
 
-class _Console(Console):
+_ENDLESS = 100_000
+"""Columns of a pipe: more than anything needs."""
+
+
+class ShimsConsole(Console):
+    """Standard output.
+
+    In a pipe a line is as long as what it says: whoever searches it finds sentences,
+    and rows of tables, as a whole. `COLUMNS` says otherwise.
+    """
+
+    def __init__(self) -> None:
+        self.folds = sys.stdout.isatty() or "COLUMNS" in os.environ
+        """Whether text is folded to a width."""
+        width = None if self.folds else _ENDLESS
+        super().__init__(highlight=False, soft_wrap=False, width=width)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        if self.folds or all(isinstance(one, (str, Text)) for one in objects):
+            super().print(*objects, **how)
+            return
+        with self.capture() as captured:
+            super().print(*objects, **how)
+        # Cells are filled up with spaces to the width of their column.
+        for line in captured.get().splitlines():
+            self.out(line.rstrip(), highlight=False)
+
     def on_broken_pipe(self) -> None:
         """Rich would exit with 1, which stands for findings."""
         raise BrokenPipeError
 
 
-def console() -> Console:
+def console() -> ShimsConsole:
     """Standard output: in a pipe without colour, and not cut to a width."""
-    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
-    return _Console(highlight=False, soft_wrap=False, width=120 if piped else None)
+    return ShimsConsole()
 
 
 def state_text(state: str) -> Text:

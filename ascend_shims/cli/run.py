@@ -8,8 +8,10 @@ from pathlib import Path
 
 import click
 
+from ..registry.writers import check_own
 from ..switches import SwitchError, read_switches
-from .here import own_plan, own_switches
+from .completion import gap_lists
+from .here import own_plan, own_switches, registry_option
 
 __all__ = ["command"]
 
@@ -20,18 +22,46 @@ _BOOTSTRAP = Path(__file__).parents[1] / "bootstrap"
     "run",
     context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
 )
-@click.option("--disable", metavar="GAP,…", default="", help="Leave these gaps off.")
-@click.option("--only", metavar="GAP,…", default="", help="Apply these and no others.")
+@click.option(
+    "--disable",
+    metavar="GAP,…",
+    default="",
+    shell_complete=gap_lists,
+    help="Leave these gaps off.",
+)
+@click.option(
+    "--only",
+    metavar="GAP,…",
+    default="",
+    shell_complete=gap_lists,
+    help="Apply these and no others.",
+)
 @click.option("--strict", is_flag=True, help="Fail where a wanted gap is not applied.")
+@registry_option
 @click.argument("words", metavar="COMMAND…", nargs=-1, required=True)
-def command(disable: str, only: str, strict: bool, words: tuple[str, ...]) -> int:
+def command(
+    disable: str,
+    only: str,
+    strict: bool,
+    registry: Path | None,
+    words: tuple[str, ...],
+) -> int:
     """Run COMMAND with shims in every Python process it starts.
 
     Works through the environment: the switches, and a start-up module that
     every Python finds first. COMMAND replaces this process; no shell is
     involved, and its exit code is the result.
+
+    \b
+    Examples:
+      shims run -- vllm serve MODEL
+      shims run --disable cos-sin -- python serve.py         all but one
+      shims run --only kv-cache --strict -- python serve.py
     """
-    own = own_switches()
+    own = own_switches(registry=registry)
+    if own.registry is not None:
+        # The processes find it named by a variable, and read what others cannot change.
+        check_own(own.registry)
     said = read_switches({"ASCEND_SHIMS_DISABLE": disable, "ASCEND_SHIMS_ONLY": only})
     switches = own.narrowed(
         only=said.only,

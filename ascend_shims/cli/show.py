@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -11,19 +12,19 @@ import msgspec
 
 from ..processes.client import ask_all
 from ..states import State
-from .here import assumed, own_plan, own_switches, print_json
+from .completion import gap_ids
+from .here import assumed, own_plan, own_switches, print_json, registry_option
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..plan import PlannedGap, PlannedPatch
     from ..registry.model import Gap, Sign
+    from .render import ShimsConsole
 
 __all__ = ["command"]
 
 
 @click.command("show")
-@click.argument("gap_id", metavar="GAP")
+@click.argument("gap_id", metavar="GAP", shell_complete=gap_ids)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
 @click.option(
     "--assume",
@@ -32,11 +33,20 @@ __all__ = ["command"]
     callback=assumed,
     help="Plan for that version; nothing needs to be installed.",
 )
-def command(gap_id: str, as_json: bool, assume: dict[str, str]) -> int:
-    """Everything about one gap: why, where, when it goes, and where it stands."""
+@registry_option
+def command(
+    gap_id: str, as_json: bool, assume: dict[str, str], registry: Path | None
+) -> int:
+    """Everything about one gap: why, where, when it goes, and where it stands.
+
+    \b
+    Examples:
+      shims show kv-cache
+      shims show kv-cache --assume vllm=0.28.0  on another release
+    """
     from ..process import the_process
 
-    plan = own_plan(own_switches(assume))
+    plan = own_plan(own_switches(assume, registry))
     ids = [gap.id for gap in plan.registry.gaps]
     if gap_id not in ids:
         near = difflib.get_close_matches(gap_id, ids, n=1, cutoff=0.4)
@@ -155,7 +165,7 @@ _SEEN = {
 }
 
 
-def _probe(out: Console, gap: Gap, probe: list[dict[str, Any]]) -> None:
+def _probe(out: ShimsConsole, gap: Gap, probe: list[dict[str, Any]]) -> None:
     landed = gap.status == "landed"
     out.print(
         f"[bold]{'Landed, as shows' if landed else 'No longer needed when'}[/bold]"
@@ -175,15 +185,15 @@ def _probe(out: Console, gap: Gap, probe: list[dict[str, Any]]) -> None:
     out.print()
 
 
-def _section(out: Console, title: str, text: str) -> None:
+def _section(out: ShimsConsole, title: str, text: str) -> None:
     out.print(f"[bold]{title}[/bold]")
-    width = min(out.width, 100)
-    indent = "  "
-    lines = textwrap.wrap(text, width, initial_indent=indent, subsequent_indent=indent)
-    out.print("\n".join(lines) + "\n", markup=False)
+    words = " ".join(text.split())
+    if out.folds:
+        words = textwrap.fill(words, min(out.width, 100) - 2)
+    out.print(textwrap.indent(words, "  ") + "\n", markup=False)
 
 
-def _list(out: Console, title: str, lines: list[str]) -> None:
+def _list(out: ShimsConsole, title: str, lines: list[str]) -> None:
     if not lines:
         return
     out.print(f"[bold]{title}[/bold]")
@@ -192,7 +202,7 @@ def _list(out: Console, title: str, lines: list[str]) -> None:
     out.print()
 
 
-def _patch(out: Console, patch: dict[str, Any], planned: PlannedPatch) -> None:
+def _patch(out: ShimsConsole, patch: dict[str, Any], planned: PlannedPatch) -> None:
     from .render import state_text
 
     spelled = planned.patch

@@ -12,6 +12,7 @@ import click
 
 from ..processes.client import Answer, ask_all
 from ..states import State
+from .completion import gap_ids
 from .here import assumed, own_plan, own_switches, print_json
 
 if TYPE_CHECKING:
@@ -36,21 +37,30 @@ class _Choice:
     gaps: tuple[str, ...]
     sort: str
 
-    def of(self, gaps: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        shown = [gap for gap in gaps if self._has(gap)]
+    def of(
+        self, gaps: list[dict[str, Any]], *, closed_too: bool = False
+    ) -> list[dict[str, Any]]:
+        named = self.everything or self.gaps or self.states or closed_too
+        shown = [
+            gap
+            for gap in gaps
+            if (not self.gaps or gap["id"] in self.gaps)
+            and (not self.states or gap["state"] in self.states)
+            and (named or gap["status"] == "open")
+        ]
         return sorted(shown, key=_SORTS[self.sort])
-
-    def _has(self, gap: dict[str, Any]) -> bool:
-        if self.gaps and gap["id"] not in self.gaps:
-            return False
-        if self.states:
-            return gap["state"] in self.states
-        return self.everything or bool(self.gaps) or gap["status"] == "open"
 
 
 @click.command("status")
 @click.option("--all", "everything", is_flag=True, help="Landed and retired gaps too.")
-@click.option("--gap", "gaps", metavar="GAP", multiple=True, help="Only these gaps.")
+@click.option(
+    "--gap",
+    "gaps",
+    metavar="GAP",
+    multiple=True,
+    shell_complete=gap_ids,
+    help="Only these gaps.",
+)
 @click.option(
     "--state",
     "states",
@@ -97,6 +107,12 @@ def command(
 
     The first table is the plan for a new process in this environment; the
     second asks each running process that carries shims for its live bindings.
+
+    \b
+    Examples:
+      shims status --gap kv-cache --gap cos-sin
+      shims status --assume vllm=0.28.0           as if that release were here
+      shims status --all --sort state --markdown  for a ticket
     """
     if as_json and markdown:
         raise click.UsageError("--json and --markdown are two forms: name one of them")
@@ -171,7 +187,8 @@ def _report(plan: Plan, answers: list[Answer], choice: _Choice) -> dict[str, Any
 def _process(answer: Answer, choice: _Choice) -> dict[str, Any]:
     if answer.report is None:
         return {"pid": answer.pid, "problem": answer.problem}
-    shown = {**answer.report, "gaps": choice.of(answer.report["gaps"])}
+    gaps = choice.of(answer.report["gaps"], closed_too=True)
+    shown = {**answer.report, "gaps": gaps}
     return {**answer.report["process"], **shown}
 
 
@@ -192,4 +209,6 @@ def _next(report: dict[str, Any], everything: bool) -> str:
         return "Next: ASCEND_SHIMS_DEVICE=sim shims status   (what an NPU would get)"
     if any(gap["state"] == State.PENDING for gap in report["gaps"]):
         return "Next: shims apply-check   (would it succeed here?)"
-    return "Next: shims show GAP" if everything else "Next: shims status --all"
+    if everything and report["gaps"]:
+        return f"Next: shims show {report['gaps'][0]['id']}"
+    return "Next: shims doctor" if everything else "Next: shims status --all"

@@ -50,7 +50,7 @@ def _row(process: dict[str, Any]) -> tuple[str, str, str, str]:
     pid = str(process["pid"])
     if "gaps" not in process:
         return pid, "?", "?", process["problem"]
-    states = [gap["state"] for gap in process["gaps"]]
+    states = [gap["state"] for gap in process["gaps"] if gap["status"] == "open"]
     return pid, process["role"], process["plan"], tally(states)
 
 

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..environment.distributions import module_file
 from ..switches import SwitchError
 from .here import own_plan, own_switches, print_json
 
 if TYPE_CHECKING:
     from ..plan import Plan
     from ..switches import Switches
+    from ..verify.interpreters import InterpreterError
     from ..verify.result import Difference, Proof, Stage
 
 __all__ = ["command"]
@@ -25,8 +31,18 @@ _SHOWN = 20
 @click.command("verify")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
 @click.option("--registry", type=click.Path(path_type=Path), help="Another registry.")
+@click.option(
+    "--timeout",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    default=900.0,
+    show_default=True,
+    help="How long each interpreter may take.",
+)
 @click.argument("gaps", metavar="[GAP]…", nargs=-1)
-def command(as_json: bool, registry: Path | None, gaps: tuple[str, ...]) -> int:
+def command(
+    as_json: bool, registry: Path | None, timeout: float, gaps: tuple[str, ...]
+) -> int:
     """Proof that upstream is byte-identical when shims are off or reverted.
 
     Starts interpreters side by side: one that never hears of the toolkit, and others
@@ -41,14 +57,69 @@ def command(as_json: bool, registry: Path | None, gaps: tuple[str, ...]) -> int:
     from ..verify.proof import prove
 
     try:
-        proof = prove(plan, switches, _say)
+        with _ending_in_order():
+            proof = prove(plan, switches, _say, timeout)
     except InterpreterError as error:
-        raise click.ClickException(str(error)) from error
+        return _no_answer(error, as_json)
+    except _Ended as ended:
+        # What was started is stopped, and its files are gone; now as it was asked for.
+        signal.signal(ended.number, signal.SIG_DFL)
+        os.kill(os.getpid(), ended.number)
+        return 128 + ended.number
     if as_json:
         print_json(proof.as_dict())
     else:
         _print(proof)
     return 0 if proof.ok else 1
+
+
+class _Ended(BaseException):
+    """Somebody wants the command to end."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(number)
+        self.number = number
+
+
+@contextmanager
+def _ending_in_order() -> Iterator[None]:
+    """Meanwhile SIGTERM and SIGHUP unwind, as SIGINT does."""
+
+    def end(number: int, _frame: object) -> None:
+        # Once: a second one is not to interrupt what the first has begun.
+        for one in kept:
+            signal.signal(one, signal.SIG_IGN)
+        raise _Ended(number)
+
+    kept = {}
+    for one in (signal.SIGTERM, signal.SIGHUP):
+        # Who runs this under `nohup` has it ignored, and wants it so.
+        if signal.getsignal(one) == signal.SIG_DFL:
+            kept[one] = signal.signal(one, end)
+    try:
+        yield
+    finally:
+        for one, handler in kept.items():
+            signal.signal(one, handler)
+
+
+def _no_answer(error: InterpreterError, as_json: bool) -> int:
+    said = str(error)
+    if error.gap:
+        said = f"{error.gap}: {said}"
+    if as_json:
+        print_json(
+            {
+                "schema": 1,
+                "ok": False,
+                "proved": False,
+                "error": said,
+                "gap": error.gap or None,
+                "interpreter": error.interpreter,
+            }
+        )
+    click.echo(f"Error: {said}", err=True)
+    return 2
 
 
 def _say(what: str) -> None:
@@ -80,7 +151,10 @@ def _plan(registry: Path | None, gaps: tuple[str, ...]) -> tuple[Switches, Plan]
 
 def _is_here(plan: Plan, package: str) -> bool:
     found = plan.environment.distributions[package]
-    return found.present and found.origin != "assumed"
+    if found.origin == "assumed":
+        # A version may be assumed of what is there, as of a build of one's own.
+        return module_file(package) is not None
+    return found.present
 
 
 def _print(proof: Proof) -> None:
@@ -125,8 +199,8 @@ def _in_force(stage: Stage) -> str:
     if not stage.gaps:
         return "-"
     changed = sum(gap.changed for gap in stage.gaps)
-    applied = sum(gap.applied for gap in stage.gaps)
-    return f"{changed} of {applied} patches"
+    patches = sum(gap.patches for gap in stage.gaps)
+    return f"{changed} of {patches} patch{'es' if patches != 1 else ''}"
 
 
 def _print_stage(out: Any, stage: Stage) -> None:
@@ -139,11 +213,19 @@ def _print_stage(out: Any, stage: Stage) -> None:
             out.print(said, style="yellow", markup=False)
     for error in stage.errors:
         out.print(f"{stage.name}: {error}", style="red", markup=False)
-    for one in stage.differences[:_SHOWN]:
+    imported = [one for one in stage.differences if one.kind == "imported"]
+    found = [one for one in stage.differences if one.kind != "imported"]
+    for one in found[:_SHOWN]:
         _print_difference(out, stage, one)
-    rest = len(stage.differences) - _SHOWN
+    rest = len(found) - _SHOWN
+    if imported:
+        names = sorted({one.path.replace(":", ".") for one in imported})
+        count = f"{len(names):,} module{'s' if len(names) != 1 else ''} of upstream"
+        some = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        said = f"{stage.name}: {count} imported meanwhile: {some}"
+        out.print(said, style="red", markup=False)
     if rest > 0:
-        out.print(f"{stage.name}: {rest} more (--json lists them)", style="red")
+        out.print(f"{stage.name}: {rest:,} more (--json lists them)", style="red")
     if stage.differences:
         out.print()
 

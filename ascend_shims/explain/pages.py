@@ -1,0 +1,120 @@
+"""Reading the files of this folder.
+
+A file begins with the group's title and a sentence about it. A page is a heading with
+the code; then what it means, a paragraph that begins with `How:`, one that begins with
+`Do:`, and a fenced example.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from textwrap import fill
+
+__all__ = ["GROUPS", "Group", "Page", "all_pages", "as_markdown"]
+
+GROUPS = ("states", "verdicts", "breakages", "errors", "engine", "rig", "doctor")
+"""The files, in the order in which one reads them."""
+
+_WIDTH = 88
+"""Columns of what is written by hand beside it."""
+_SENTENCE = re.compile(r"^.*?[.](?= |$)")
+
+
+@dataclass(frozen=True)
+class Page:
+    """What there is to say about one code."""
+
+    code: str
+    group: str
+    meaning: str
+    how: str
+    """How one comes to it."""
+    do: str
+    example: str
+
+    @property
+    def first_sentence(self) -> str:
+        found = _SENTENCE.match(self.meaning)
+        return found.group() if found else self.meaning
+
+
+@dataclass(frozen=True)
+class Group:
+    """Codes that are met in the same place."""
+
+    name: str
+    title: str
+    about: str
+    pages: tuple[Page, ...]
+
+
+def all_pages() -> tuple[Group, ...]:
+    """Every page there is, by group."""
+    return tuple(_group(name) for name in GROUPS)
+
+
+def _group(name: str) -> Group:
+    text = files(__package__).joinpath(f"{name}.md").read_text("utf-8")
+    head, *pages = re.split(r"^## ", text, flags=re.MULTILINE)
+    title, _, about = head.removeprefix("# ").partition("\n")
+    made = tuple(_page(name, page) for page in pages)
+    return Group(name, title.strip(), _joined(about), made)
+
+
+def _page(group: str, text: str) -> Page:
+    code, _, rest = text.partition("\n")
+    prose, fence, example = rest.partition("```text\n")
+    meaning, _, rest = prose.partition("\nHow: ")
+    how, _, do = rest.partition("\nDo: ")
+    meaning, how, do = map(_joined, (meaning, how, do))
+    example = example.partition("\n```")[0]
+    if not (meaning and how and do and fence and example):
+        raise ValueError(f"the page {code!r} of {group}.md lacks a part")
+    return Page(code.strip(), group, meaning, how, do, example)
+
+
+def _joined(text: str) -> str:
+    return " ".join(text.split())
+
+
+# One document ------------------------------------------------------------------------
+
+
+def as_markdown() -> str:
+    """All pages for people who read them on a screen elsewhere."""
+    groups = all_pages()
+    parts = [
+        "# Codes",
+        "Every state, verdict, error and finding, what it means and what to do. "
+        "`shims explain CODE` prints a page, `shims explain` lists them.",
+        "<!-- Made by `python -m ascend_shims.explain > docs/codes.md` of the pages in "
+        "ascend_shims/explain/*.md. -->",
+        "\n".join(
+            _filled(f"- [{one.title}](#{_anchor(one.title)}): {one.about}", "  ")
+            for one in groups
+        ),
+    ]
+    for group in groups:
+        parts += [f"## {group.title}", group.about]
+        for page in group.pages:
+            parts += [f"### {page.code}", page.meaning]
+            parts += [f"**How one comes to it.** {page.how}"]
+            parts += [f"**What to do.** {page.do}"]
+            parts += [f"```text\n{page.example}\n```"]
+    return "\n\n".join(p if "\n" in p else _filled(p) for p in parts) + "\n"
+
+
+def _filled(text: str, indent: str = "") -> str:
+    return fill(
+        text,
+        _WIDTH,
+        subsequent_indent=indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"[^a-z0-9 -]", "", title.lower()).replace(" ", "-")

@@ -1,0 +1,127 @@
+"""Errors end with their codes, so that a person can have them explained."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from ascend_shims.cli import app, main
+from ascend_shims.errors import ShimsError
+from ascend_shims.explain import all_pages
+from ascend_shims.verify.interpreters import InterpreterError
+
+CODES = {page.code for group in all_pages() for page in group.pages}
+
+
+@pytest.mark.parametrize(
+    ("words", "extra", "code"),
+    [
+        (["status"], {"ASCEND_SHIMS_DISBLE": "x"}, "switch"),
+        (["show", "loud"], {"ASCEND_SHIMS_ALLOW": None}, "not-allowed"),
+        (["status", "--registry", "madeup/core.py"], {}, "registry"),
+        (["drift", "--against", "x", "--package", "madeup"], {}, "bad-source"),
+        (["drift", "--registry", "madeup"], {}, "discovery"),
+        (["drift", "--watch", "madeup/core.py"], {}, "reliance"),
+        (["scan", "madeup", "--registry-out", "x.yaml"], {}, "nothing-to-draft"),
+        (["audit", "madeup", "--python", "/nowhere/python"], {}, "audit"),
+        (["doctor", "--report", "madeup"], {}, "bundle"),
+        (["lock"], {}, "no-baseline"),
+        (["run", "--", "no-such-program"], {}, "switch"),
+    ],
+)
+def test_each_line_ends_with_the_code(
+    shims: Any, words: list[str], extra: dict[str, Any], code: str
+) -> None:
+    done = shims(*words, extra=extra)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    lines = done.stderr.splitlines()
+    assert lines
+    for line in lines:
+        assert line.startswith("shims: ")
+        assert line.endswith(f" [{code}]")
+    assert code in CODES
+
+
+def test_every_mistake_has_a_line_with_the_code(shims: Any, project: Path) -> None:
+    registry = project / "registry.yaml"
+    registry.write_text(registry.read_text().replace("title:", "titel:"))
+    done = shims("status")
+    lines = done.stderr.splitlines()
+    assert len(lines) >= 3
+    assert all("registry.yaml:" in one for one in lines)
+    assert all(one.endswith(" [registry]") for one in lines)
+
+
+def test_usage_errors_keep_their_form(shims: Any) -> None:
+    done = shims("show", "lod")
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1] == (
+        "Error: Invalid value: no gap is called 'lod'; did you mean loud?"
+    )
+
+
+def test_what_the_system_refuses_has_a_code(shims: Any, project: Path) -> None:
+    done = shims("scan", ".", "--registry-out", "nowhere/x.yaml")
+    assert done.returncode in (1, 2)
+    with Path("/dev/full").open("w") as full:
+        script = "import sys; from ascend_shims.cli import main; sys.exit(main())"
+        import subprocess
+
+        said = subprocess.run(
+            [sys.executable, "-c", script, "explain"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        ).stderr
+    assert said.startswith("shims: cannot go on: ")
+    assert said.endswith(" [cannot-go-on]\n")
+
+
+class OtherError(ShimsError):
+    """Raised by nothing else."""
+
+
+def _raises(error: Exception, cause: Exception | None = None) -> Any:
+    def callback() -> None:
+        raise error from cause
+
+    return click.Command("status", callback=callback)
+
+
+@pytest.mark.parametrize(
+    ("error", "cause", "said", "code"),
+    [
+        (
+            OtherError("one\ntwo"),
+            None,
+            "shims: one [other]\nshims: two [other]",
+            1,
+        ),
+        (
+            click.ClickException("no answer"),
+            InterpreterError("no answer"),
+            "Error: no answer [interpreter]",
+            1,
+        ),
+        (click.ClickException("plain"), None, "Error: plain", 1),
+        (click.ClickException("plain"), OSError("plain"), "Error: plain", 1),
+    ],
+)
+def test_whatever_is_ours_is_one_message(
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    error: Exception,
+    cause: Exception | None,
+    said: str,
+    code: int,
+) -> None:
+    command = _raises(error, cause)
+    monkeypatch.setattr(app._Lazy, "get_command", lambda *_: command)
+    assert main(["status"]) == code
+    assert capsys.readouterr().err == f"{said}\n"

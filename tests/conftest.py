@@ -34,7 +34,14 @@ _ASK_THE_MACHINE = (
 """Look at all processes of the machine, or answer those that do with states that are
 faults, so they run one after the other."""
 
-_SHARE_WITHIN_A_FILE = ("real", "device", "guard", "outcomes", "verify")
+_SHARE_WITHIN_A_FILE = (
+    "real",
+    "device",
+    "guard",
+    "outcomes",
+    "packaging",
+    "verify",
+)
 """Have fixtures that take a while, for all tests of a file."""
 
 

@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from .fresh import python, run
+from .packaging.environments import environment
+
+pytestmark = pytest.mark.any_release
 
 ROOT = Path(__file__).parents[1]
 
@@ -38,9 +41,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def empty(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The `bin` of an environment with nothing but the wheel and what it needs."""
     home = tmp_path_factory.mktemp("empty") / "venv"
-    run(sys.executable, "-m", "venv", home)
-    run(home / "bin" / "python", "-m", "pip", "install", "-q", wheel)
-    return home / "bin"
+    return environment(Path(sys.executable), home, wheel, pins={})
 
 
 def test_the_wheel_has_registry_and_patches_inside(wheel: Path) -> None:

@@ -9,6 +9,8 @@ from __future__ import annotations
 import importlib
 import json
 import os
+import sys
+from pathlib import Path
 from typing import Any
 
 from .engine.slot import split
@@ -29,22 +31,28 @@ def _import(modules: list[str]) -> dict[str, str]:
     return failed
 
 
-def main() -> None:
-    """Print one line of JSON: the report, and the modules that do not import."""
+def main(registry: Path | None = None) -> None:
+    """Print one line of JSON: the report, and the modules that do not import.
+
+    `registry`: another one than the environment names.
+    """
     # Whatever upstream prints while it is imported goes to standard error.
     result = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     process = the_process()
-    process.apply(only=None, disable=(), strict=False, registry=None)
+    process.apply(only=None, disable=(), strict=False, registry=registry)
     modules = [
         split(patch.target)[0]
         for gap in process.status().gaps
         for patch in gap.patches
         if patch.state == "pending" and " or " not in patch.target
     ]
+    switches = read_switches(os.environ).narrowed(
+        registry=registry, said_by="the command line"
+    )
     waited_for = [
         one.patch.waits_for
-        for planned in process.plan(read_switches(os.environ)).wanted
+        for planned in process.plan(switches).wanted
         for one in planned.passing
         if one.patch.waits_for is not None
     ]
@@ -56,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(*map(Path, sys.argv[1:]))

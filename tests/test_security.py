@@ -12,6 +12,7 @@ import select
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -319,34 +320,141 @@ def test_links_are_followed_to_where_they_can_be_turned(
     assert f"{shared}: can be" in str(writers.problem_of(tmp_path / "middle.yaml"))
 
 
+ABOVE = [
+    (0o755, ""),
+    (0o711, ""),
+    (0o1777, ""),
+    (0o1775, ""),
+    (0o777, "can be written by everybody (mode 0777)"),
+    (0o757, "can be written by everybody (mode 0757)"),
+    (0o775, "can be written by the group 54321 (mode 0775)"),
+    (0o2775, "can be written by the group 54321 (mode 2775)"),
+]
+
+
+@pytest.mark.parametrize(("mode", "refused"), ABOVE)
+@pytest.mark.parametrize("how", ["folder", "link in the middle", "dots"])
+@as_root
+def test_every_folder_on_the_way(
+    how: str, mode: int, refused: str, shared: Path, tmp_path: Path
+) -> None:
+    """Who can write to one renames what lies beneath, and puts another in its place."""
+    above = tmp_path / "above"
+    above.mkdir()
+    moved = above / "inner" / "shared"
+    moved.parent.mkdir()
+    shared.parent.rename(moved)
+    path = moved / "registry.yaml"
+    if how == "link in the middle":
+        (tmp_path / "d").symlink_to("above/inner/shared")
+        path = tmp_path / "d" / "registry.yaml"
+    elif how == "dots":
+        (tmp_path / "beside").mkdir()
+        path = tmp_path / "beside" / ".." / "above" / "inner" / "." / "shared"
+        path /= "registry.yaml"
+    os.chown(above, 0, 54321)
+    above.chmod(mode)
+    said = writers.problem_of(path)
+    if refused:
+        assert said is not None
+        assert said.startswith(f"{above}: {refused}")
+        assert "`chmod " in said
+    else:
+        assert said is None
+        assert load(path, own=True).gaps[0].id == "kv-cache"
+
+
+@pytest.mark.parametrize("link", ["in the middle", "in front", "beneath a link"])
+@pytest.mark.parametrize("mode", [0o757, 0o1777])
+@as_root
+def test_a_link_on_the_way_that_somebody_else_can_turn(
+    link: str, mode: int, shared: Path, tmp_path: Path
+) -> None:
+    loose = tmp_path / "loose"
+    loose.mkdir()
+    loose.chmod(mode)
+    (loose / "d").symlink_to(shared.parent)
+    path = loose / "d" / "registry.yaml"
+    if link == "in front":
+        path = loose / "registry.yaml"
+        path.symlink_to(shared)
+    elif link == "beneath a link":
+        (tmp_path / "first").symlink_to("loose/d")
+        path = tmp_path / "first" / "registry.yaml"
+    with pytest.raises(RegistryError) as caught:
+        load(path, own=True)
+    assert f"{loose}: can be written by everybody (mode {mode:04o})" in str(
+        caught.value
+    )
+
+
+@as_root
+def test_a_folder_of_somebody_else_on_the_way(shared: Path, tmp_path: Path) -> None:
+    theirs = tmp_path / "theirs"
+    theirs.mkdir()
+    shared.parent.rename(theirs / "shared")
+    os.chown(theirs, NOBODY, 0)
+    said = str(writers.problem_of(theirs / "shared" / "registry.yaml"))
+    assert f"{theirs}: belongs to the user {NOBODY}, who can change it" in said
+
+
+@as_root
+def test_a_home_that_others_cannot_look_into(shared: Path) -> None:
+    """Folders on the way have to be passed, and no more."""
+    with tempfile.TemporaryDirectory() as top:
+        home = Path(top) / "mona"
+        home.mkdir(mode=0o700)
+        shared.rename(home / "registry.yaml")
+        for path in (home, home / "registry.yaml"):
+            os.chown(path, NOBODY, NOBODY)
+        Path(top).chmod(0o711)
+
+        def read() -> bytes:
+            return load(home / "registry.yaml", own=True).gaps[0].id.encode()
+
+        assert somebody_else(read) == b"kv-cache"
+
+
+def test_a_path_from_the_current_folder(
+    shared: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(shared.parent)
+    assert writers.problem_of(Path("registry.yaml")) is None
+    assert writers.problem_of(Path("../shared/./registry.yaml")) is None
+    shared.parent.chmod(0o757)
+    said = str(writers.problem_of(Path("registry.yaml")))
+    assert f"{shared.parent}: can be written" in said
+
+
 def test_what_was_checked_is_what_is_read(
     shared: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Somebody puts another file in its place between the two."""
-    check = writers._check
-
-    def checked_and_changed(path: Path, found: os.stat_result) -> None:
-        check(path, found)
-        if path == shared:
-            other = shared.with_name("other")
+    """Somebody puts another file, or folder, in its place between the two."""
+    for place in (shared, shared.parent):
+        text = shared.read_text()
+        other = place.with_name("other")
+        if place == shared:
             other.write_text(SOUND.replace("kv-cache", "cos-sin"))
-            other.replace(shared)
+        else:
+            other.mkdir()
+            (other / shared.name).write_text("gaps: []\n")
+        check = writers._check
 
-    monkeypatch.setattr(writers, "_check", checked_and_changed)
-    read, flags = os.open, []
+        def checked_and_changed(
+            path: Path, *found: Any, place: Path = place, check: Any = check, **how: Any
+        ) -> None:
+            check(path, *found, **how)
+            if path == place and place.with_name("other").exists():
+                place.rename(place.with_name("was"))
+                place.with_name("other").rename(place)
 
-    def counted(path: Any, *args: Any, **kwargs: Any) -> int:
-        flags.append(path)
-        return read(path, *args, **kwargs)
+        with monkeypatch.context() as patched:
+            patched.setattr(writers, "_check", checked_and_changed)
+            from ascend_shims.registry.document import read as read_text
 
-    monkeypatch.setattr(os, "open", counted)
-    text = shared.read_text()
-    flags.clear()
-    from ascend_shims.registry.document import read as read_text
-
-    assert read_text(shared, own=True) == text
-    assert shared.read_text() != text
-    assert flags == [shared.parent, "registry.yaml"]
+            assert read_text(shared, own=True) == text
+        assert shared.read_text() != text
+        assert not place.with_name("other").exists()
 
 
 @pytest.mark.parametrize("kind", ["pipe", "directory", "missing", "ring"])

@@ -17,6 +17,7 @@ import msgspec
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
+from ..own_files import is_zipped, text_of
 from .problems import Problem, RegistryError
 from .writers import open_own
 
@@ -32,6 +33,7 @@ __all__ = [
     "Document",
     "Place",
     "compose",
+    "is_too_long",
     "mark_of",
     "parse_scalar",
     "read",
@@ -54,16 +56,16 @@ class _Loader(_SafeLoader):
     yaml_implicit_resolvers = {  # noqa: RUF012 - the name and shape are PyYAML's
         first: rules
         for firsts, rules in (
-            ("tf", [(_TAG + "bool", re.compile(r"(?:true|false)$"))]),
+            ("tf", [(_TAG + "bool", re.compile(r"(?:true|false)\Z"))]),
             (
                 "-+0123456789",
                 [
-                    (_TAG + "int", re.compile(r"[-+]?[0-9]+$")),
-                    (_TAG + "float", re.compile(r"[-+]?[0-9]+\.[0-9]*$")),
+                    (_TAG + "int", re.compile(r"[-+]?[0-9]+\Z")),
+                    (_TAG + "float", re.compile(r"[-+]?[0-9]+\.[0-9]*\Z")),
                 ],
             ),
-            ("~n", [(_TAG + "null", re.compile(r"(?:~|null)$"))]),
-            ([""], [(_TAG + "null", re.compile(r"$"))]),
+            ("~n", [(_TAG + "null", re.compile(r"(?:~|null)\Z"))]),
+            ([""], [(_TAG + "null", re.compile(r"\Z"))]),
         )
         for first in firsts
     }
@@ -111,6 +113,8 @@ def read(path: Path, *, own: bool = False) -> str:
 
     `own`: only where nobody but this user, or root, can have written it.
     """
+    if is_zipped(path):
+        return text_of(path)
     try:
         kind, content = _head(path, own)
     except RegistryError:
@@ -229,12 +233,24 @@ class _Plain:
         return values
 
 
+_NUMBER = 100
+"""No number in a registry is longer, and Python takes its time for those that are."""
+
 _SHAPE = "a registry needs ten levels at most"
 
 
+def is_too_long(node: Node) -> bool:
+    """Whether this is a longer number than is read."""
+    is_number = node.tag in (_TAG + "int", _TAG + "float")
+    return is_number and isinstance(node, ScalarNode) and len(node.value) > _NUMBER
+
+
 def parse_scalar(node: ScalarNode) -> str | int | float | bool | None:
-    """The value of a scalar. Raises `ValueError` for a tag that we do not read."""
+    """The value of a scalar. Raises `ValueError` for a tag that we do not read, and for
+    a number that is too long."""
     text: str = node.value
+    if is_too_long(node):
+        raise ValueError(f"a number of {len(text)} characters")
     match node.tag.removeprefix(_TAG):
         case "str":
             return text

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import msgspec
 
-from ..own_files import is_zipped, text_of
 from .check import check
 from .document import Document, compose, read
 from .model import Registry
@@ -28,8 +27,7 @@ def load(path: Path | str | None = None, *, own: bool = False) -> Registry:
     every problem of the file. `own`: it must be one that nobody else can change.
     """
     source = packaged() if path is None else Path(path)
-    text = text_of(source) if is_zipped(source) else read(source, own=own)
-    document = compose(text, str(source))
+    document = compose(read(source, own=own), str(source))
     registry = _convert(document)
     examined = Examination(document.data) if registry else _examine(document)
     problems = [

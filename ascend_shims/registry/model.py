@@ -30,10 +30,13 @@ __all__ = [
 SCHEMA = 1
 """The version of the file format that this toolkit reads."""
 
+_END = r"$(?!\n)"
+"""The end, also for Python, whose `$` lets a line break follow."""
+
 GapId = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*$",
+        pattern=r"^[a-z][a-z0-9]*(-[a-z0-9]+)*" + _END,
         description="A name of small letters, digits and `-`; gap `a-b` has its code "
         "in `patches/a_b.py`.",
     ),
@@ -41,7 +44,7 @@ GapId = Annotated[
 Target = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*" + _END,
         description="A place upstream, written `package.module:Qual.name`.",
     ),
 ]
@@ -61,7 +64,8 @@ How = Literal[
 _Place = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?$",
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*(:[A-Za-z_]\w*(\.[A-Za-z_]\w*)*)?"
+        + _END,
         description="A place upstream, written `package.module:Qual.name`, or "
         "`package.module` for the whole file.",
     ),
@@ -69,14 +73,14 @@ _Place = Annotated[
 _NamePattern = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^(?=[\w*]*[A-Za-z_])[A-Za-z_*][\w*]*$",
+        pattern=r"^(?=[\w*]*[A-Za-z_])[A-Za-z_*][\w*]*" + _END,
         description="A name without dots, in which `*` stands for anything.",
     ),
 ]
 _PathPattern = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^(?=[\w*.]*[A-Za-z_])[A-Za-z_*][\w*]*(\.[A-Za-z_*][\w*]*)*$",
+        pattern=r"^(?=[\w*.]*[A-Za-z_])[A-Za-z_*][\w*]*(\.[A-Za-z_*][\w*]*)*" + _END,
         description="A name or the end of a dotted one, in which `*` stands for "
         "anything but a dot, for example `torch.cuda`.",
     ),
@@ -85,13 +89,14 @@ _Text = Annotated[str, msgspec.Meta(min_length=1)]
 _Name = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[A-Za-z_]\w*$", description="A plain Python name, without dots."
+        pattern=r"^[A-Za-z_]\w*" + _END,
+        description="A plain Python name, without dots.",
     ),
 ]
 _Module = Annotated[
     str,
     msgspec.Meta(
-        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*$",
+        pattern=r"^[A-Za-z_]\w*(\.[A-Za-z_]\w*)*" + _END,
         description="A module, written `package.module`.",
     ),
 ]

@@ -58,6 +58,8 @@ class Text(msgspec.Struct, frozen=True):
 
     value: str
     place: Place
+    is_default: bool = False
+    """Whether the file does not say it."""
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -169,7 +171,9 @@ def outline(data: Any, default_package: str) -> Outline:
 
 
 def _default(content: dict[str, Any], package: str) -> Text | None:
-    return None if "package" in content else Text(package, ("package",))
+    return (
+        None if "package" in content else Text(package, ("package",), is_default=True)
+    )
 
 
 def _gap(data: dict[str, Any], place: Place) -> OutlinedGap:

@@ -27,6 +27,14 @@ _DEFINED = re.compile(
 _IMPORTED = r"(?m)^from[ \t]+[\w.]+[ \t]+import[ \t]*(\([^)]*\)|[^\n(]*)"
 
 
+_OWN = (
+    "if it is in a package of your own, write `package: your_patches` at the top of "
+    "the registry, add `{module}.py` to that package, and allow it by "
+    "ASCEND_SHIMS_ALLOW=your_patches"
+)
+"""What to do where a registry does not say whose patches it names."""
+
+
 def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
     """`complete`: the registry claims to list every module of its package."""
     package = outline.package
@@ -38,11 +46,13 @@ def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
         yield Finding(
             package.place,
             f"the package `{shown(package.value)}` cannot be found",
-            "install it, or correct `package`",
+            "install it, put the folder that it is in on PYTHONPATH, or correct "
+            "`package`",
         )
         return
+    own = _OWN if package.is_default and not complete else None
     for gap in gaps:
-        yield from _missing(gap, package.value, locations)
+        yield from _missing(gap, package.value, locations, own)
     if complete and all(gap.id for gap in outline.patched):
         known = {gap.module for gap in outline.patched}
         for module in sorted(_modules(locations) - known):
@@ -88,7 +98,9 @@ def _named(gap: OutlinedGap) -> Iterator[Text]:
         yield from patch.copies
 
 
-def _missing(gap: OutlinedGap, package: str, locations: list[str]) -> Iterator[Finding]:
+def _missing(
+    gap: OutlinedGap, package: str, locations: list[str], fix: str | None
+) -> Iterator[Finding]:
     if gap.id is None:
         return
     module = f"{package}.{gap.module}"
@@ -97,7 +109,9 @@ def _missing(gap: OutlinedGap, package: str, locations: list[str]) -> Iterator[F
         yield Finding(
             gap.id.place,
             f"the module `{module}` does not exist",
-            f"its names are expected there: add `{gap.module}.py`",
+            (fix or "its names are expected there: add `{module}.py`").format(
+                module=gap.module
+            ),
         )
         return
     try:

@@ -14,7 +14,7 @@ from typing import Any
 from msgspec import inspect as shapes
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from .document import Document, Place, mark_of, parse_scalar
+from .document import Document, Place, is_too_long, mark_of, parse_scalar
 from .model import Registry
 from .outline import UNSOUND, Examination, Unsound
 from .problems import Problem, nearest, quoted, shown
@@ -63,6 +63,10 @@ class _Walk:
                 case shapes.StrType():
                     return self._text(shape, node, name, form)
             return parse_scalar(node)  # type: ignore[arg-type]
+        if is_too_long(node):
+            length = len(node.value)
+            message = f"the number in {name} is too long ({length} characters)"
+            return self.report(node, message, f"write {_noun(shape)}")
         if _is_tagged(node):
             return self.report(
                 node, f"tag `{_tag(node)}` is not read", "remove the tag"

@@ -75,7 +75,9 @@ def _check(path: Path, gap: str) -> tuple[str, list[str]]:
         except ShimsError as error:
             reasons.append(f"{said}, it cannot be taken back: {error}")
         left = watch.differences(found, watch.look())
-        reasons += [f"{said} and taken back, it leaves {line}" for line in left]
+        reasons += [
+            f"{said} and taken back, it leaves {line}" for line in sorted(left.values())
+        ]
         if reasons:
             break
     return "failed" if reasons else "passed", reasons

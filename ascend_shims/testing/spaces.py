@@ -7,26 +7,18 @@ the very same objects in the very same order is known by a comparison at C speed
 
 from __future__ import annotations
 
-import functools
 import operator
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import ModuleType
 from typing import Any, TypeVar
 
 from ..engine.slot import is_class, namespace
-from ..engine.wrappers import mark_of
+from .definitions import is_ours
+from .insides import Insides
+from .layered import Layered, layered, same
 
-__all__ = ["Loaded", "Space", "carried", "defined_in", "is_definition", "is_ours"]
-
-_DESCRIPTORS = (
-    staticmethod,
-    classmethod,
-    property,
-    functools.cached_property,
-    functools.partialmethod,
-    functools.partial,
-)
+__all__ = ["Loaded", "Space", "carried"]
 
 _Key = TypeVar("_Key")
 
@@ -41,12 +33,17 @@ class Space:
     held: dict[str, Any]
     """The entries that count. Held, so that identity means something; what a program
     changes as it runs is not kept alive."""
+    wrappers: dict[str, Layered]
+    """Those of them that are ours, by what they do."""
+    insides: Insides
 
     @classmethod
     def of(cls, owner: ModuleType | type, counts: Callable[[Any], bool]) -> Space:
         values = dict(namespace(owner))
         held = {name: value for name, value in values.items() if counts(value)}
-        return cls(owner, list(values), list(map(id, values.values())), held)
+        ours = {name: layered(value) for name, value in held.items() if is_ours(value)}
+        ids = list(map(id, values.values()))
+        return cls(owner, list(values), ids, held, ours, Insides.of(owner, held))
 
     @property
     def entries(self) -> dict[str, int]:
@@ -55,7 +52,24 @@ class Space:
     def is_current(self) -> bool:
         """Whether the namespace is still this."""
         values = namespace(self.owner)
-        return list(map(id, values.values())) == self.ids and list(values) == self.names
+        return (
+            list(map(id, values.values())) == self.ids
+            and list(values) == self.names
+            and self.insides.is_current(self.owner)
+            and all(same(layered(self.held[n]), w) for n, w in self.wrappers.items())
+        )
+
+    def does_as(self, other: Space, name: str) -> bool:
+        """Whether a name has wrappers of ours in both, which do the same."""
+        return same(self.wrappers.get(name), other.wrappers.get(name))
+
+    def has_stepped_aside(self, since: Space, name: str) -> bool:
+        """Whether a name has the wrapper that it had, which did something then."""
+        return (
+            name in self.wrappers
+            and self.held[name] is since.held.get(name)
+            and not self.does_as(since, name)
+        )
 
     def carried(self, before: Space, after: Space) -> Space:
         """This with what became of `before` in `after`, name by name."""
@@ -63,7 +77,14 @@ class Space:
             return after
         entries = carried(self.entries, before.entries, after.entries)
         held = carried(self.held, before.held, after.held, operator.is_)
-        return Space(self.owner, list(entries), list(entries.values()), held)
+        return Space(
+            self.owner,
+            list(entries),
+            list(entries.values()),
+            held,
+            carried(self.wrappers, before.wrappers, after.wrappers, same),
+            self.insides.carried(before.insides, after.insides),
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -124,74 +145,13 @@ def carried(
     base: Mapping[_Key, Any],
     before: Mapping[_Key, Any],
     after: Mapping[_Key, Any],
-    same: Callable[[Any, Any], bool] = operator.eq,
+    is_same: Callable[[Any, Any], bool] = operator.eq,
 ) -> dict[_Key, Any]:
     """`base` with what became of the values of `before` in `after`."""
     result = dict(base)
     for key in before.keys() - after.keys():
         result.pop(key, None)
     for key, value in after.items():
-        if key not in before or not same(before[key], value):
+        if key not in before or not is_same(before[key], value):
             result[key] = value
     return result
-
-
-def is_definition(value: Any) -> bool:
-    """Whether a program defines this once: no counter, cache or setting."""
-    kind = type(value)
-    return (
-        kind is FunctionType
-        or kind is BuiltinFunctionType
-        or issubclass(kind, type)
-        # By their kinds, not by what they say of themselves: nothing of theirs runs.
-        or issubclass(kind, _DESCRIPTORS)
-        or _is_proxy(kind)
-    )
-
-
-def _is_proxy(kind: type) -> bool:
-    module = kind.__module__
-    return type(module) is str and module.startswith(("wrapt.", "ascend_shims.engine"))
-
-
-def is_ours(value: Any) -> bool:
-    """Whether a value is a wrapper of this toolkit, or of another copy of it."""
-    kind = type(value)
-    if kind is FunctionType:
-        # All are called so in their code. It spares a look at each one's attributes.
-        return value.__code__.co_name == "wrapper" and mark_of(value) is not None
-    if issubclass(kind, _DESCRIPTORS):
-        inner = _inside(value)
-        return inner is not None and is_ours(inner)
-    return _is_proxy(kind) and mark_of(value) is not None
-
-
-def defined_in(value: Any) -> str:
-    """The module whose code made a value, whatever it says of itself."""
-    while (inner := _inside(value)) is not None:
-        value = inner
-    kind = type(value)
-    if kind is FunctionType:
-        # `functools.wraps` copies the name of the module, not its namespace.
-        name = value.__globals__.get("__name__")
-    elif issubclass(kind, type):
-        name = namespace(value).get("__module__")
-    elif kind is BuiltinFunctionType:
-        name = value.__module__
-    else:
-        name = kind.__module__
-    return name if type(name) is str else ""
-
-
-def _inside(value: Any) -> Any:
-    """What a descriptor or a partial holds, None where this is neither."""
-    kind = type(value)
-    if issubclass(kind, (staticmethod, classmethod)):
-        return value.__func__
-    if issubclass(kind, property):
-        return value.fget
-    if issubclass(
-        kind, (functools.cached_property, functools.partialmethod, functools.partial)
-    ):
-        return value.func
-    return None

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Any
 
-from .spaces import defined_in
+from .definitions import defined_in
 
 __all__ = ["Thing", "differing", "things"]
 
@@ -35,30 +36,32 @@ def things() -> dict[Thing, Any]:
     }
     for where, present in hooks.items():
         found.update({(where, id(hook)): hook for hook in present})
-    for thread in threading.enumerate():
-        if thread.name.startswith(_THREADS):
-            found["threads", id(thread)] = thread
+    # Whoever applies anew has another thread, which does what the one before did.
+    running = Counter(thread.name for thread in threading.enumerate())
+    for name, count in running.items():
+        if name.startswith(_THREADS):
+            found["threads", name] = count
     return found
 
 
 def differing(
     was: Mapping[Thing, Any], now: Mapping[Thing, Any], imported: Set[str]
-) -> Iterator[str]:
-    """What is not as it was, one line each."""
+) -> Iterator[tuple[Thing, str]]:
+    """What is not as it was, with a line about each."""
     for key in {**was, **now}:
         where, name = key
         old, new = was.get(key), now.get(key)
         if old == new:
             continue
         if where == "os.environ":
-            yield f"os.environ[{name!r}]: was {_set(old)}, is {_set(new)}"
+            yield key, f"os.environ[{name!r}]: was {_set(old)}, is {_set(new)}"
         elif where == "threads":
-            if new is not None:
-                yield f"threads: {new.name} is running"
+            if (new or 0) > (old or 0):
+                yield key, f"threads: {name} is running"
         elif new is None:
-            yield f"{where}: {_hook(old)} is gone"
+            yield key, f"{where}: {_hook(old)} is gone"
         elif defined_in(new) not in imported:
-            yield f"{where}: {_hook(new)} is new"
+            yield key, f"{where}: {_hook(new)} is new"
 
 
 def _set(value: str | None) -> str:

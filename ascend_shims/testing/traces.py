@@ -15,10 +15,15 @@ from typing import Any
 
 from ..engine.hooks import Hooks
 from ..engine.slot import ABSENT, is_module, namespace
-from .spaces import Loaded, Space, carried, defined_in, is_definition, is_ours
+from .definitions import defined_in, is_definition, is_ours
+from .insides import Altered
+from .spaces import Loaded, Space, carried
 from .things import Thing, differing, things
 
-__all__ = ["State", "Watch"]
+__all__ = ["State", "Traces", "Watch"]
+
+Traces = dict[tuple[str, Any], str]
+"""What has changed, by where it is and how it is called there: one line each."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,52 +111,71 @@ class Watch:
 
     # What has changed
 
-    def differences(self, before: State, now: State) -> list[str]:
-        """What is not as it was, one line each."""
+    def differences(self, before: State, now: State) -> Traces:
+        """What is not as it was."""
         imported = now.modules - before.modules
-        found: list[str] = []
+        found: Traces = {}
+        altered: list[tuple[str, Altered]] = []
         for name, one in now.loaded.items():
             was = before.loaded.get(name)
             if was is one:
                 continue
             if name not in self._packages:
-                found += _still_ours(was, one)
+                found.update(_still_ours(was, one))
             elif was is not None and was.module is not one.module:
-                found.append(f"{name}: is another module")
+                found[name, ""] = f"{name}: is another module"
             else:
-                found += self._in_module(name, was, now, imported)
+                found.update(self._in_module(name, was, now, imported))
+                altered += self._in_place(name, was, one)
         gone = before.loaded.keys() - now.loaded.keys()
-        found += [f"{n}: is gone from sys.modules" for n in gone if n in self._packages]
-        return sorted([*found, *differing(before.things, now.things, imported)])
+        for name in filter(self._packages.__contains__, gone):
+            found[name, ""] = f"{name}: is gone from sys.modules"
+        found.update(_told_once(altered))
+        found.update(differing(before.things, now.things, imported))
+        return found
 
     def _in_module(
         self, name: str, was: Loaded | None, now: State, imported: frozenset[str]
-    ) -> Iterator[str]:
+    ) -> Traces:
         one = now.loaded[name]
+        found: Traces = {}
         if was is None:
             # Imported meanwhile. What it took from a patch that was there, it keeps.
             for path, space in one.spaces.items():
                 for entry, value in space.held.items():
                     if self._is_foreign(value):
-                        yield f"{_joined(path, entry)}: is {_told(value)}"
+                        at = _joined(path, entry)
+                        found[path, entry] = f"{at}: is {_told(value)}"
+        first = self._first(name, was, one)
+        for path, old, space in _both(first, one):
+            for entry, before, after in _changed(old, space):
+                # Of what has just been imported, both was told above.
+                told = was is None and (is_ours(before) or self._is_foreign(after))
+                if told or self._is_own_doing(
+                    (path, entry), before, after, now, imported
+                ):
+                    continue
+                at = _joined(path, entry)
+                found[path, entry] = f"{at}: {_became(before, after, space, entry)}"
+            if old.entries == space.entries and list(old.held) != list(space.held):
+                found[path, ""] = f"{path}: its names stand in another order"
+        return found
+
+    def _first(self, name: str, was: Loaded | None, now: Loaded) -> Loaded | None:
+        """What a module is to be compared with."""
         first = was or self._firsts.get(name)
-        if first is None or first.module is not one.module:
-            return
-        for path, space in one.spaces.items():
-            old = first.spaces.get(path)
-            # A class that is another one is told as the name of it.
-            if old is not None and old is not space and old.owner is space.owner:
-                for entry, before, after in _changed(old, space):
-                    # Of what has just been imported, both was told above.
-                    told = was is None and (is_ours(before) or self._is_foreign(after))
-                    if told or self._is_own_doing(
-                        (path, entry), before, after, now, imported
-                    ):
-                        continue
-                    at = _joined(path, entry)
-                    yield f"{at}: {_became(before, after, space, entry)}"
-                if old.entries == space.entries and list(old.held) != list(space.held):
-                    yield f"{path}: its names stand in another order"
+        return first if first is not None and first.module is now.module else None
+
+    def _in_place(
+        self, name: str, was: Loaded | None, one: Loaded
+    ) -> Iterator[tuple[str, Altered]]:
+        """What has been altered of the definitions of a module, and where.
+
+        Whoever did it: upstream does not do so to itself.
+        """
+        for path, old, space in _both(self._first(name, was, one), one):
+            for altered in space.insides.altered(old.insides):
+                yield path, altered
 
     def _is_foreign(self, value: Any) -> bool:
         """Whether upstream cannot have put this in place itself."""
@@ -188,25 +212,53 @@ class Watch:
         return home is not None and not home.holds(new, besides=at)
 
 
+def _both(first: Loaded | None, now: Loaded) -> Iterator[tuple[str, Space, Space]]:
+    """The namespaces of a module that are not as they were, with what they were."""
+    for path, space in now.spaces.items() if first is not None else ():
+        old = first.spaces.get(path)  # type: ignore[union-attr]
+        # A class that is another one is told as the name of it.
+        if old is not None and old is not space and old.owner is space.owner:
+            yield path, old, space
+
+
 def _changed(old: Space, new: Space) -> Iterator[tuple[str, Any, Any]]:
     """Names whose entry is another one, with what counts of both: None stands for
     what does not."""
     was, now = old.entries, new.entries
     for name in {**was, **now}:
-        if was.get(name) != now.get(name):
+        if new.has_stepped_aside(old, name):
+            yield name, old.held[name], new.held[name]
+        elif was.get(name) != now.get(name) and not new.does_as(old, name):
             before = old.held.get(name, None if name in was else ABSENT)
             after = new.held.get(name, ABSENT)
             if before is not after:
                 yield name, before, after
 
 
-def _still_ours(was: Loaded | None, now: Loaded) -> Iterator[str]:
+def _still_ours(was: Loaded | None, now: Loaded) -> Traces:
     """References in modules of the project to wrappers of ours."""
+    found: Traces = {}
     for path, space in now.spaces.items():
         old = was.spaces.get(path) if was is not None else None
         for name, value in space.held.items():
-            if old is None or old.held.get(name) is not value:
-                yield f"{_joined(path, name)}: refers to {_told(value)}"
+            known = old is not None and (
+                old.held.get(name) is value or space.does_as(old, name)
+            )
+            if not known:
+                said = f"{_joined(path, name)}: refers to {_told(value)}"
+                found[path, name] = said
+    return found
+
+
+def _told_once(altered: Iterable[tuple[str, Altered]]) -> Traces:
+    """What was altered in place, each by one of the names that it has."""
+    found: dict[tuple[int | str, str], str] = {}
+    for path, one in altered:
+        key = id(one.function) if one.function else path, one.what
+        at_home = path.partition(":")[0] == getattr(one.function, "__module__", None)
+        if key not in found or at_home:
+            found[key] = _joined(path, one.name) if one.name else path
+    return {(at, what): f"{at}: has other {what}" for (_, what), at in found.items()}
 
 
 def _joined(path: str, name: str) -> str:
@@ -220,14 +272,25 @@ def _became(old: Any, new: Any, now: Space, name: str) -> str:
         return "is gone"
     if new is ABSENT:
         new = namespace(now.owner).get(name)
+    if is_ours(old) and is_ours(new):
+        if old is new:
+            return f"is {_told(new)}, which has stepped aside"
+        return f"is another {_OURS} {_beneath(new)}"
     if getattr(new, "__code__", 0) == getattr(old, "__code__", 1):
         return "is another object of the same code"
     return f"is another object, {_told(new)}"
 
 
+_OURS = "wrapper of shims before"
+
+
+def _beneath(wrapper: Any) -> str:
+    return _told(getattr(wrapper, "__wrapped__", None))
+
+
 def _told(value: Any) -> str:
     """A definition in words."""
     if is_ours(value):
-        return f"a wrapper of shims before {_told(getattr(value, '__wrapped__', None))}"
+        return f"a {_OURS} {_beneath(value)}"
     name = getattr(value, "__qualname__", None) or f"a {type(value).__qualname__}"
     return f"{name} of {defined_in(value)}"

@@ -29,6 +29,8 @@ class _Levels:
     def __init__(self, watch: Watch) -> None:
         self.watch = watch
         self._states: dict[str, State] = {}
+        self._firsts: dict[str, State] = {}
+        """The same, without what was told or done in between."""
         self._ended: State | None = None
         """What there was when the last test had ended, where none is under way."""
         self._is_stale = True
@@ -38,10 +40,11 @@ class _Levels:
     def level(self, scope: str) -> Iterator[None]:
         """Fails at its end where something is not as it was at its beginning."""
         fresh = None if self._is_stale else self._ended
-        self._states[scope] = fresh or self.watch.look()
+        self._states[scope] = self._firsts[scope] = fresh or self.watch.look()
         if scope == "function":
             self._ended = None
         yield
+        first = self._firsts.pop(scope)
         before, now = self._states.pop(scope), self.watch.look()
         if scope == "function":
             self._ended, self._is_stale = now, False
@@ -49,7 +52,12 @@ class _Levels:
         if found:
             # Told once: it is no surprise any more.
             self._carry(self._states, before, now)
-            left = "\n".join(f"  {line}" for line in found)
+        if found and first is not before:
+            # What is back where it was in the beginning is no trace of anybody.
+            still = self.watch.differences(first, now)
+            found = {at: line for at, line in found.items() if at in still}
+        if found:
+            left = "\n".join(f"  {line}" for line in sorted(found.values()))
             whose = "this test" if scope == "function" else f"this {scope}"
             pytest.fail(f"--shims-verify: {whose} has left\n{left}", pytrace=False)
 

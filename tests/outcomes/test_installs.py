@@ -116,11 +116,14 @@ def test_its_own_registry_patches_and_lock_are_found(
         print([gap.id for gap in registry.gaps])
         print(len(load_lock(packaged().with_suffix(".lock")).baselines))
         print(importlib.import_module("ascend_shims.patches.runtime_guard").__file__)
+        from ascend_shims.upstream.watched import from_registry
+        print(len(from_registry(registry, packaged())))
         """,
     )
     from ascend_shims.registry import load
 
-    gaps, baselines, patch = said.splitlines()
+    gaps, baselines, patch, watched = said.splitlines()
+    assert int(watched) > 100
     assert gaps == str([gap.id for gap in load().gaps])
     assert int(baselines) >= 2
     assert patch == str(install.home / "ascend_shims" / "patches" / "runtime_guard.py")
@@ -138,6 +141,20 @@ def test_its_commands_work(install: Install, up: World) -> None:
     )
     said = install.run(up, *shims, "run", "--", sys.executable, "-c", code)
     assert said == f"10 {install.home / 'ascend_shims' / '__init__.py'}\n"
+
+
+def test_what_it_runs_in_other_interpreters_is_there(
+    install: Install, up: World
+) -> None:
+    """Which load single packages of it by their path, and not the toolkit."""
+    module = (sys.executable, "-m", "ascend_shims")
+    proof = json.loads(install.run(up, *module, "verify", "--json"))
+    assert (proof["ok"], proof["proved"]) == (True, True)
+    stages = {stage["name"]: stage["gaps"] for stage in proof["stages"]}
+    assert [gap["changed"] for gap in stages["one"]] == [6]
+    assert proof["compared"]["by_root"][up.up] > 10
+    found = json.loads(install.run(up, *module, "audit", f"{up.up}.a", "--json"))
+    assert (found["rows"], found["modules"]) == ([], [f"{up.up}.a"])
 
 
 def test_nothing_is_written_beside_it(install: Install, up: World) -> None:

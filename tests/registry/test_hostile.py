@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from ascend_shims.registry import Problem, RegistryError, load
+from ascend_shims.registry import Problem, Registry, RegistryError, load
 from ascend_shims.registry.document import MAX_BYTES, MAX_DEPTH, MAX_NODES
 
 from ..fresh import LONG
@@ -150,6 +151,73 @@ def test_a_long_plain_file_is_bounded_too(problems_of: Refuse) -> None:
 
 HEAD = "schema: 1\nupstreams: [up]\npackage: stand_in.patches\ngaps:\n"
 GAP = "status: open, title: T, kind: workaround, why: W, remove_when: R"
+
+
+@pytest.mark.parametrize("length", [101, 4_000, 300_000])
+@pytest.mark.parametrize("form", ["{}", "-{}", "{}.5"])
+def test_a_number_without_an_end(form: str, length: int, problems_of: Refuse) -> None:
+    number = form.format("9" * (length - len(form) + 2))
+    sound = f"{HEAD}- {{id: alpha, {GAP}, unpatched: U}}\n"
+    # Python's own limit may be switched off, and then it takes for ever.
+    limit = sys.get_int_max_str_digits()
+    sys.set_int_max_str_digits(0)
+    try:
+        with bounded():
+            (one,) = problems_of(sound.replace("1", number, 1))
+            (other,) = problems_of(sound.replace("U}", f"{number}}}"))
+    finally:
+        sys.set_int_max_str_digits(limit)
+    said = f"is too long ({length} characters)"
+    assert (one.message, one.fix) == (f"the number in `schema` {said}", "write `1`")
+    assert (other.message, other.fix) == (
+        f"the number in `unpatched` {said}",
+        "write text",
+    )
+    assert (one.line, other.line) == (1, 5)
+
+
+def test_a_key_that_is_a_number_without_an_end(problems_of: Refuse) -> None:
+    text = f"{HEAD}- {{id: alpha, {GAP}, unpatched: U, {'9' * 500}: 1}}\n"
+    (problem,) = problems_of(text)
+    assert problem.message == "a key must be plain text"
+
+
+FULL = """\
+schema: 1
+upstreams: ["up"]
+package: stand_in.patches
+gaps:
+  - id: "alpha"
+    title: T
+    status: open
+    kind: workaround
+    why: W
+    remove_when: R
+    patches:
+      - target: "up.mod:f"
+        kind: wrap
+        replacement: "one"
+        waits_for: "up.other"
+        relies_on: [{symbol: "up.mod:g", how: calls, copy: "two"}]
+    removal_probe:
+      - says: S
+        all: [{symbol: "up.file", has: "name"}, {symbol: "up.mod:f", reads: "a.b"}]
+    provided_by: [{symbol: "plugin.mod:g", reads: "name"}]
+"""
+QUOTED = re.findall(r'"[^"]+"', FULL)
+
+
+@pytest.mark.parametrize("end", [r"\n", r"\r", r"\n\n", r"\u2028", r"\0", " "])
+def test_no_name_ends_with_a_line_break(
+    end: str, problems_of: Refuse, load_text: Callable[[str], Registry]
+) -> None:
+    assert load_text(FULL).gaps[0].id == "alpha"
+    assert len(QUOTED) == 13
+    for at, word in enumerate(QUOTED):
+        parts = re.split(r'("[^"]+")', FULL)
+        parts[2 * at + 1] = f'{word[:-1]}{end}"'
+        problems = problems_of("".join(parts))
+        assert "cannot be" in problems[0].message, (word, problems)
 
 
 def test_a_chain_of_a_thousand_gaps_overflows_nothing(problems_of: Refuse) -> None:

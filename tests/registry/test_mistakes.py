@@ -484,12 +484,23 @@ RULES = {
             "its names are expected there: add `delta_x.py`"
         ],
     ),
+    "no such module, and no package of its own": (
+        HEAD.replace("package: stand_in.patches\n", "")
+        + f"- {{id: §delta-x, {OPEN}, patches: [{{{GOOD}}}]}}\n",
+        [
+            "the module `ascend_shims.patches.delta_x` does not exist; if it is in a "
+            "package of your own, write `package: your_patches` at the top of the "
+            "registry, add `delta_x.py` to that package, and allow it by "
+            "ASCEND_SHIMS_ALLOW=your_patches"
+        ],
+    ),
     "no such package": (
         HEAD.replace("stand_in.patches", "§stand_in.nowhere")
         + f"- {{id: alpha, {OPEN}, patches: [{{{GOOD}}}]}}\n",
         [
             "the package `stand_in.nowhere` cannot be found; "
-            "install it, or correct `package`"
+            "install it, put the folder that it is in on PYTHONPATH, or correct "
+            "`package`"
         ],
     ),
     "a package that is a path": (
@@ -497,7 +508,8 @@ RULES = {
         + f"- {{id: alpha, {OPEN}, patches: [{{{GOOD}}}]}}\n",
         [
             "the package `../stand_in/patches` cannot be found; "
-            "install it, or correct `package`"
+            "install it, put the folder that it is in on PYTHONPATH, or correct "
+            "`package`"
         ],
     ),
 }

@@ -92,7 +92,7 @@ class Project:
 
     def write(self, name: str, text: str) -> None:
         path = self.root / name
-        path.parent.mkdir(exist_ok=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text))
 
     def upstream(self, name: str) -> None:

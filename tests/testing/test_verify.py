@@ -341,3 +341,324 @@ def test_a_registry_that_cannot_be_used_is_a_usage_error(leaky: Project) -> None
     result = leaky.run("--shims-verify")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*gaps.yaml*upstreams*"])
+
+
+# Scopes that nest
+
+MANY = """
+    import functools
+
+    def wrapped(word):
+        return word
+
+    def decorated(word):
+        return word
+
+    async def replaced(word):
+        return word
+
+    @functools.lru_cache
+    def cached(word):
+        return word
+
+    class Base:
+        def inherited(self, word):
+            return word
+
+    class Many(Base):
+        @staticmethod
+        def static(word):
+            return word
+
+        @property
+        def given(self):
+            return "word"
+"""
+LAID = {
+    "wrapped": ("wrapped", "wrap", "def shout(call, word): return call(word) * 2"),
+    "decorated": (
+        "decorated",
+        "decorate",
+        "def shout(function): return lambda word: function(word) * 2",
+    ),
+    "replaced": ("replaced", "replace", "async def shout(word): return word * 2"),
+    "cached": ("cached", "wrap", "def shout(call, word): return call(word) * 2"),
+    "inherited": ("Many.inherited", "wrap", "def shout(call, *a): return call(*a)"),
+    "static": ("Many.static", "wrap", "def shout(call, word): return call(word)"),
+    "given": ("Many.given", "wrap", "def shout(call, self): return call(self)"),
+    "added": ("added", "add", "def shout(word): return word"),
+}
+NESTED = f"""{HEAD}
+    from madeup import core, many, user
+    from madeup.core import answer
+    from madeup.many import wrapped
+
+    @pytest.fixture(scope="{{scope}}", autouse=True)
+    def applied():
+        with Shims.context() as shims:
+            yield shims.apply(registry="gaps.yaml")
+
+    class TestIt:
+        def test_revert(self, shims):
+            shims.revert()
+            assert (core.answer("a"), many.wrapped("a")) == ("a", "a")
+
+        def test_one_less(self, shims):
+            shims.apply(registry="gaps.yaml", disable=["loud"])
+            assert (core.answer("a"), many.wrapped("a")) == ("a", "aa")
+
+        def test_disabled(self, shims):
+            with shims.disabled("wrapped"):
+                assert (core.answer("a"), many.wrapped("a")) == ("A", "a")
+            ascend_shims.revert()
+
+        def test_twice_and_raising(self, shims):
+            shims.revert()
+            shims.apply(registry="gaps.yaml")
+            shims.apply(registry="gaps.yaml", disable=["wrapped"])
+            raise LookupError
+
+        def test_as_before(self):
+            assert (core.answer("a"), user.answer("a"), answer("a")) == ("A", "A", "A")
+            assert (many.wrapped("a"), wrapped("a")) == ("aa", "aa")
+            assert many.added("a") == "a"
+"""
+
+
+@pytest.fixture
+def many(leaky: Project) -> Project:
+    """A gap for each kind of target and of patch."""
+    leaky.write("madeup/many.py", MANY)
+    for gap, (target, kind, source) in LAID.items():
+        leaky.gap(gap, f"madeup.many:{target}", "shout", kind=kind, source=source)
+    return leaky
+
+
+@pytest.mark.parametrize("scope", ["class", "module", "session"])
+def test_what_is_laid_again_as_it_was_is_no_trace(many: Project, scope: str) -> None:
+    many.write("test_it.py", NESTED.format(scope=scope))
+    many.write("test_later.py", "def test_later(): pass\n")
+    result = many.run("--shims-verify", "test_it.py", "test_later.py")
+    assert result.parseoutcomes() == {"passed": 5, "failed": 1}
+
+
+WITHIN = {
+    "one gap less": (
+        "ascend_shims.apply(registry='gaps.yaml', disable=['loud'])",
+        [
+            "madeup.core:answer: is another object, answer of madeup.core",
+            "madeup.user:answer: is another object, answer of madeup.core",
+            "os.environ['ASCEND_SHIMS_DISABLE']: was not set, is 'loud'",
+        ],
+    ),
+    "none": (
+        "ascend_shims.revert()",
+        [
+            "madeup.core:answer: is another object, answer of madeup.core",
+            "madeup.user:answer: is another object, answer of madeup.core",
+            "madeup.core:question: is another object, question of madeup.core",
+            "os.environ['ASCEND_SHIMS_REGISTRY']: was '*', is not set",
+            "os.environ['VLLM_RAY_EXTRA_ENV_VAR_PREFIXES_TO_COPY']: was *",
+            "sys.meta_path: ascend_shims.engine.hooks._Finder is gone",
+        ],
+    ),
+    "a wrapper of before, which has stepped aside": (
+        "kept = core.answer\n"
+        "        ascend_shims.revert()\n"
+        "        ascend_shims.apply(registry='gaps.yaml')\n"
+        "        core.answer = kept",
+        [
+            "madeup.core:answer: is a wrapper of shims before answer of madeup.core, "
+            "which has stepped aside"
+        ],
+    ),
+    "a wrapper in front of another": (
+        "core.answer = core.question",
+        ["madeup.core:answer: is another wrapper of shims before question of madeup.*"],
+    ),
+}
+
+
+@pytest.mark.parametrize("leak", WITHIN)
+def test_a_trace_within_a_wider_scope_is_one_of_its_test(
+    leaky: Project, leak: str
+) -> None:
+    """And of nobody else: at the end of the wider scope it is gone."""
+    body, said = WITHIN[leak]
+    leaky.gap("again", "madeup.core:question", "shout")
+    leaky.write(
+        "test_it.py",
+        f"""{HEAD}
+    from madeup import core, user
+
+    @pytest.fixture(scope="module")
+    def applied():
+        found = core.answer, core.question, user.answer
+        with Shims.context() as shims:
+            yield shims.apply(registry="gaps.yaml")
+        core.answer, core.question, user.answer = found
+
+    def test_before(applied):
+        pass
+
+    def test_it(applied):
+        {body}
+
+    def test_later(applied):
+        pass
+    """,
+    )
+    result = leaky.run("--shims-verify", "test_it.py")
+    assert result.parseoutcomes() == {"passed": 3, "errors": 1}
+    (seen,) = told(result).values()
+    lines = sorted(line.replace("[", "[[]") for line in said)
+    assert len(seen) == len(lines), seen
+    assert all(map(fnmatchcase, seen, lines)), seen
+
+
+# What is the same object and yet another
+
+ALTERED = """
+    import functools
+
+    def plain(word, mark="?"):
+        return word + mark
+
+    def named(word, *, mark="?", rest=()):
+        return word + mark
+
+    def quiet(function):
+        @functools.wraps(function)
+        def inner(*args):
+            return function(*args)
+        return inner
+
+    @quiet
+    def beneath(word):
+        return word
+
+    @functools.lru_cache
+    def cached(word):
+        return word
+
+    class Base:
+        pass
+
+    class Other:
+        pass
+
+    class Speaker(Base):
+        def say(self, word):
+            return word
+
+        @property
+        def given(self):
+            return 1
+
+        @given.setter
+        def given(self, value):
+            pass
+
+        @classmethod
+        def made(cls, word="tea"):
+            return cls()
+"""
+ALTERATIONS = {
+    "altered.plain.__code__ = (lambda word, mark: 1).__code__": "plain: has other code",
+    "altered.plain.__defaults__ = ('!',)": "plain: has other defaults",
+    "altered.plain.__defaults__ = None": "plain: has other defaults",
+    "altered.plain.__kwdefaults__ = {'mark': 1}": "plain: has other keyword defaults",
+    "altered.named.__kwdefaults__ = {'mark': '!', 'rest': ()}": (
+        "named: has other keyword defaults"
+    ),
+    "altered.named.__kwdefaults__['mark'] = '!'": "named: has other keyword defaults",
+    "del altered.named.__kwdefaults__['rest']": "named: has other keyword defaults",
+    "altered.beneath.__wrapped__.__code__ = fake.__code__": "beneath: has other code",
+    "altered.beneath.__code__ = enclosing().__code__": "beneath: has other code",
+    "altered.cached.__wrapped__.__code__ = fake.__code__": "cached: has other code",
+    "altered.Speaker.say.__code__ = fake.__code__": "Speaker.say: has other code",
+    "vars(altered.Speaker)['given'].fset.__code__ = fake.__code__": (
+        "Speaker.given: has other code"
+    ),
+    "vars(altered.Speaker)['made'].__func__.__defaults__ = ('rum',)": (
+        "Speaker.made: has other defaults"
+    ),
+    "altered.Speaker.__bases__ = (altered.Other,)": "Speaker: has other bases",
+}
+
+
+@pytest.mark.parametrize("when", ["stock", "applied", "imported by the test"])
+def test_what_is_altered_in_place_is_a_trace(leaky: Project, when: str) -> None:
+    """It is told once, by the name that it has at home."""
+    tests = [
+        HEAD,
+        """
+    def enclosing():
+        kept = 1
+        return lambda *args: kept
+    """,
+    ]
+    ups = {f"up{n}": alteration for n, alteration in enumerate(ALTERATIONS)}
+    for up, alteration in ups.items():
+        leaky.upstream(up)
+        leaky.write(f"{up}/altered.py", ALTERED)
+        leaky.write(f"{up}/again.py", f"from {up}.altered import *\n")
+        imports, body = f"import {up}.again, {up}.altered", alteration
+        if when == "applied":
+            # The function beneath our wrapper is upstream's own, and altered.
+            body = body.replace("plain.__", "plain.__wrapped__.__")
+            body = f"shims.apply(registry='{up}.yaml'); {body}"
+            leaky.registry(f"{up}.yaml", [up], f"{up}.altered:plain")
+        if when != "imported by the test":
+            tests.append(f"\n    {imports}\n")
+        tests.append(
+            f"""
+    def test_{up}(shims):
+        {imports}
+        altered = {up}.altered
+        {body}
+
+    def test_after_{up}(shims):
+        pass
+    """
+        )
+    leaky.registry("gaps.yaml", list(ups), "up0.altered:named")
+    leaky.write("gaps/loud.py", "def shout(call, *a, **k): return call(*a, **k)\n")
+    leaky.write("test_it.py", "".join(tests))
+    result = leaky.run("--shims-verify", "test_it.py")
+    found = told(result)
+    for up, alteration in ups.items():
+        said = [f"{up}.altered:{ALTERATIONS[alteration]}"]
+        assert found.pop(f"test_{up}", []) == said, alteration
+    assert found == {}
+    count = len(ALTERATIONS)
+    assert result.parseoutcomes() == {"passed": 2 * count, "errors": count}
+
+
+def test_what_is_put_back_or_equal_is_no_trace(leaky: Project) -> None:
+    leaky.write("madeup/altered.py", ALTERED)
+    leaky.write(
+        "test_it.py",
+        f"""{HEAD}
+    import madeup.altered
+
+    def test_put_back(monkeypatch):
+        plain, named = madeup.altered.plain, madeup.altered.named
+        monkeypatch.setattr(plain, "__code__", fake.__code__)
+        monkeypatch.setattr(plain, "__defaults__", None)
+        monkeypatch.setitem(named.__kwdefaults__, "mark", "!")
+        assert (plain("tea"), named("tea")) == ("fake", "tea!")
+
+    def test_equal():
+        plain, named = madeup.altered.plain, madeup.altered.named
+        plain.__code__ = plain.__code__.replace()
+        plain.__defaults__ = tuple(list(plain.__defaults__))
+        named.__kwdefaults__ = dict(reversed(named.__kwdefaults__.items()))
+        madeup.altered.Speaker.__bases__ = (madeup.altered.Base,)
+
+    def test_attributes():
+        madeup.altered.plain.count = 1
+        madeup.altered.plain.__doc__ = "said"
+    """,
+    )
+    assert leaky.outcomes("--shims-verify", "test_it.py") == {"passed": 3}

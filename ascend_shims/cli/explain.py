@@ -12,9 +12,8 @@ import click
 from .completion import codes
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ..explain import Group, Page
+    from .render import ShimsConsole
 
 __all__ = ["command"]
 
@@ -113,8 +112,8 @@ def _print(page: Page, group: str) -> None:
         )
 
 
-def _columns(out: Console) -> int:
-    return max(40, min(out.width, _WIDTH))
+def _columns(out: ShimsConsole) -> int:
+    return max(40, min(out.width, _WIDTH)) if out.folds else out.width
 
 
 def _wrapped(text: str, width: int) -> list[str]:

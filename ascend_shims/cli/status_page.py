@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from rich.text import Text
+
 from ..states import State
 from .render import console, state_text, summary, table, tally
 
@@ -24,7 +26,7 @@ def show(report: dict[str, Any], next_step: str) -> None:
     if report["gaps"]:
         gaps = table("GAP", "IN A NEW PROCESS", "WHY")
         for gap in report["gaps"]:
-            gaps.add_row(gap["id"], state_text(gap["state"]), gap["reason"])
+            gaps.add_row(gap["id"], state_text(gap["state"]), Text(gap["reason"]))
         out.print(gaps)
     else:
         out.print("No such gap in a new process.")
@@ -39,10 +41,10 @@ def _show_processes(out: Any, processes: list[dict[str, Any]]) -> None:
         return
     running = table("PID", "ROLE", "PLAN", "STATES")
     for one in processes:
-        running.add_row(*_row(one))
+        running.add_row(*map(Text, _row(one)))
     out.print(running)
     for line in _faults(processes):
-        out.print(f"  {line}", style="red")
+        out.print(Text(f"  {line}", "red"))
     out.print()
 
 

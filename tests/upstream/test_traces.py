@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ascend_shims.upstream import judgement, traces
+from ascend_shims.upstream.facts.record import Record
 from ascend_shims.upstream.judgement import Baseline, judged
 from ascend_shims.upstream.parsed import Shelf
 from ascend_shims.upstream.source import SourceError
@@ -79,11 +80,14 @@ def checks(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-HINTS = {"up.m:f": ("up.user",), "up.m:C.g": ("up.user",)}
+RECORDS = {
+    symbol: Record(kind="function", defined=symbol, reached="yes", callers=("up.user",))
+    for symbol in ("up.m:f", "up.m:C.g")
+}
 
 
 def _baseline(disk: Disk | None, source: Release) -> Baseline:
-    return Baseline.of(Texts(source), Shelf(), disk, HINTS.get, ())
+    return Baseline.of(Texts(source), Shelf(), disk, RECORDS.get, ())
 
 
 def _judge(baseline: Baseline, source: Release) -> list[tuple[str, str]]:

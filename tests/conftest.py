@@ -29,6 +29,7 @@ _ASK_THE_MACHINE = (
     "test_public_reports.py",
     "test_security.py",
     "upstream/test_reports.py",
+    "verify/test_endings.py",
     "verify/test_proof.py",
 )
 """Look at all processes of the machine, or answer those that do with states that are

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..environment.distributions import module_file
+from ..errors import code_of
 from ..switches import SwitchError
+from .completion import gap_ids
 from .here import own_plan, own_switches, print_json
 
 if TYPE_CHECKING:
@@ -39,7 +41,7 @@ _SHOWN = 20
     show_default=True,
     help="How long each interpreter may take.",
 )
-@click.argument("gaps", metavar="[GAP]…", nargs=-1)
+@click.argument("gaps", metavar="[GAP]…", nargs=-1, shell_complete=gap_ids)
 def command(
     as_json: bool, registry: Path | None, timeout: float, gaps: tuple[str, ...]
 ) -> int:
@@ -51,6 +53,11 @@ def command(
     hooks, environment, logging, operators. GAP limits it to some gaps.
 
     Where there is no NPU, one is assumed, so that patches really go in.
+
+    \b
+    Examples:
+      shims verify
+      shims verify kv-cache cos-sin
     """
     switches, plan = _plan(registry, gaps)
     from ..verify.interpreters import InterpreterError
@@ -60,7 +67,9 @@ def command(
         with _ending_in_order():
             proof = prove(plan, switches, _say, timeout)
     except InterpreterError as error:
-        return _no_answer(error, as_json)
+        if as_json:
+            print_json(_as_dict(error))
+        raise _NoAnswerError(_text(error)) from error
     except _Ended as ended:
         # What was started is stopped, and its files are gone; now as it was asked for.
         signal.signal(ended.number, signal.SIG_DFL)
@@ -103,23 +112,26 @@ def _ending_in_order() -> Iterator[None]:
             signal.signal(one, handler)
 
 
-def _no_answer(error: InterpreterError, as_json: bool) -> int:
-    said = str(error)
-    if error.gap:
-        said = f"{error.gap}: {said}"
-    if as_json:
-        print_json(
-            {
-                "schema": 1,
-                "ok": False,
-                "proved": False,
-                "error": said,
-                "gap": error.gap or None,
-                "interpreter": error.interpreter,
-            }
-        )
-    click.echo(f"Error: {said}", err=True)
-    return 2
+class _NoAnswerError(click.ClickException):
+    """Neither a proof nor a finding."""
+
+    exit_code = 2
+
+
+def _text(error: InterpreterError) -> str:
+    return f"{error.gap}: {error}" if error.gap else str(error)
+
+
+def _as_dict(error: InterpreterError) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "ok": False,
+        "proved": False,
+        "error": _text(error),
+        "code": code_of(error),
+        "gap": error.gap or None,
+        "interpreter": error.interpreter,
+    }
 
 
 def _say(what: str) -> None:

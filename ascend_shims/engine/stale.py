@@ -129,6 +129,8 @@ class _Search:
                 # A module that stands there twice goes by its first name.
                 self._modules.setdefault(id(namespace(module)), name)
         self._heap = Heap(olds, ends=self._ends_a_way)
+        self._places: dict[int, list[str]] = {}
+        """By what is held: many ways may lead there."""
 
     def _ends_a_way(self, holder: Any) -> bool:
         """Whether a holder has a name of its own, or is no business of ours."""
@@ -142,10 +144,16 @@ class _Search:
     def _is_ours(self, module: Any) -> bool:
         return type(module) is str and module.partition(".")[0] in self._skip
 
-    def places(self, child: Any) -> Iterator[str]:
+    def places(self, child: Any) -> list[str]:
         """Where `child` is held, each place in words; nothing for our own."""
-        for holder in self._heap.holders(child):
-            yield from self._in(holder, child)
+        found = self._places.get(id(child))
+        if found is None:
+            # While it is looked for it is nowhere: it may hold itself.
+            self._places[id(child)] = []
+            holders = self._heap.holders(child)
+            found = [place for one in holders for place in self._in(one, child)]
+            self._places[id(child)] = found
+        return found
 
     def _in(self, holder: Any, child: Any) -> Iterator[str]:
         kind = type(holder)

@@ -24,7 +24,8 @@ def compared(before: Path, after: Path) -> list[Difference]:
     enabled = gc.isenabled()
     gc.disable()
     try:
-        return [*_Comparison(_read(before), _read(after)).differences()]
+        found = [*_Comparison(_read(before), _read(after)).differences()]
+        return sorted(found, key=lambda one: one.kind == "imported")
     finally:
         if enabled:
             gc.enable()
@@ -105,17 +106,21 @@ class _Comparison:
     ) -> Iterator[Difference]:
         text = self._before[number][0]
         for label, value in before.items():
-            if label not in after:
+            # Which modules there are is compared with `sys.modules`.
+            if label not in after and text != "elsewhere":
                 said = _text(self._before, value)
                 yield Difference(
                     self._path(number, label), "gone", f"is gone; it was {said}"
                 )
         # What the toolkit itself is made of is imported there and not here.
-        new = {} if text == "modules" else after
+        new = {} if text in ("modules", "elsewhere") else after
         for label, value in new.items():
             if label not in before:
                 said = _text(self._after, value)
-                yield Difference(self._path(number, label), "new", f"is new: {said}")
+                is_module = said.startswith("module ")
+                kind = "imported" if is_module and said.endswith(label) else "new"
+                what = "is imported there" if kind != "new" else f"is new: {said}"
+                yield Difference(self._path(number, label), kind, what)
         old = [label for label in before if label in after]
         now = [label for label in after if label in before]
         if old != now:

@@ -29,14 +29,15 @@ class Order:
     modules: tuple[str, ...]
     """What is imported, in this order."""
     gaps: tuple[dict[str, Any], ...]
-    """The gaps to be applied: `id`, `with` (what it needs, and itself), `targets`."""
+    """The gaps to be applied: `id`, `with` (what it needs, and itself), `patches`
+    (how many), `targets`."""
     strangers: tuple[str, ...]
     """Packages that a pristine interpreter must not have loaded."""
     environ: Mapping[str, str]
 
     def job(self, **more: Any) -> dict[str, Any]:
         return {
-            "path": sys.path,
+            "path": list(sys.path),
             "roots": self.roots,
             "modules": self.modules,
             "gaps": self.gaps,
@@ -60,6 +61,7 @@ def order_for(plan: Plan, switches: Switches) -> Order:
             {
                 "id": planned.gap.id,
                 "with": sorted(_needed(plan, planned)),
+                "patches": len(planned.passing),
                 "targets": [t for p in planned.passing for t in p.patch.candidates],
             }
             for planned in plan.wanted

@@ -16,13 +16,14 @@ from dataclasses import dataclass
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-from ..engine.slot import ABSENT, is_class, namespace
+from ..engine.slot import ABSENT, is_class, is_module, namespace
 from ..engine.wrappers import mark_of, peel
-from .inventory.raw import layout
+from .bytecode import Body, Defined, is_function, rebinds
+from .inventory.raw import layout, mro
+from .origin import Home, Upstream, Used, is_definition
 from .result import Difference
-from .source import Defined, definitions, is_function, rebinds
 
-__all__ = ["Examined", "Upstream", "examine", "ours"]
+__all__ = ["Examined", "examine", "ours"]
 
 _DEPTH = 6
 """So many layers deep is a decorated function looked for."""
@@ -30,90 +31,181 @@ _DEPTH = 6
 
 @dataclass(frozen=True, slots=True)
 class Examined:
-    """One name that a file defines."""
+    """One name that a file defines, or one that holds what no file accounts for."""
 
     path: str
-    code: CodeType
+    code: CodeType | None
+    """Of the function that the file defines."""
     difference: Difference | None
-
-
-@dataclass(frozen=True, slots=True)
-class Upstream:
-    """What tells upstream's own from ours."""
-
-    skip: tuple[str, ...]
-    """Packages of ours."""
-    folders: tuple[str, ...]
-    """Where upstream's files are."""
-    targets: frozenset[str]
-    """Where gaps patch: what the file defines may not be gone there."""
-
-    def is_own(self, function: FunctionType) -> bool:
-        return function.__code__.co_filename.startswith(self.folders)
+    wrapper: Any = None
+    """The wrapper of ours that it leads to."""
 
 
 def examine(
-    module: ModuleType, body: CodeType, upstream: Upstream
+    module: ModuleType, code: CodeType, upstream: Upstream, used: Used
 ) -> Iterator[Examined]:
     """Every definition in the file of `module`, against what is loaded."""
-    name = str(namespace(module)["__name__"])
-    yield from _in_bodies(f"{name}:", name, module, [body], upstream)
+    home = Home(module, code, upstream, used)
+    yield from _Scope(home, f"{home.name}:", module, home.body, [code]).examined()
 
 
-def _in_bodies(
-    prefix: str,
-    module: str,
-    owner: Any,
-    bodies: list[CodeType],
-    upstream: Upstream,
-) -> Iterator[Examined]:
-    """`owner` was made by one of `bodies`: a file may define a class in an `if`."""
-    held = namespace(owner)
-    for name, defined in definitions(bodies).items():
-        path, raw = prefix + name, held.get(name, ABSENT)
-        functions = [code for code in defined.codes if is_function(code)]
-        if functions:
-            difference = _function(path, raw, defined, upstream)
-            if difference is not None and any(rebinds(body, name) for body in bodies):
-                # The file does so itself: a cache that is switched on later, say.
-                defined.is_plain = False
-                difference = _function(path, raw, defined, upstream)
-            yield Examined(path, functions[-1], difference)
-        elif is_class(raw) and namespace(raw).get("__module__") == module:
-            yield from _in_bodies(f"{path}.", module, raw, defined.codes, upstream)
+class _Scope:
+    """A module or class, and what its body in the file binds."""
 
+    def __init__(
+        self, home: Home, prefix: str, owner: Any, body: Body, bodies: list[CodeType]
+    ) -> None:
+        """`bodies`: the one of which `owner` was made is among them, as a file may
+        define a class in an `if`."""
+        self._home, self._prefix, self._owner = home, prefix, owner
+        self._body, self._bodies = body, bodies
+        self._held = namespace(owner)
+        self._class = owner if is_class(owner) else None
 
-def _function(
-    path: str, raw: Any, defined: Defined, upstream: Upstream
-) -> Difference | None:
-    if raw is ABSENT:
+    def examined(self) -> Iterator[Examined]:
+        for name, defined in self._body.defined.items():
+            raw = self._held.get(name, ABSENT)
+            functions = [code for code in defined.codes if is_function(code)]
+            if functions:
+                yield self._function(name, raw, defined, functions[-1])
+            else:
+                yield from self._a_class(name, raw, defined)
+        for name, raw in list(self._held.items()):
+            if type(name) is str and name not in self._body.defined:
+                what = self._undefined(name, raw)
+                if what:
+                    kind = "other-object" if name in self._body.times else "new"
+                    yield self._differs(name, kind, what)
+
+    def _differs(self, name: str, kind: str, what: str) -> Examined:
+        path = self._prefix + name
+        return Examined(path, None, Difference(path, kind, what))
+
+    def _is_gone(self, name: str, defined: Defined) -> bool:
         # Upstream deletes some of what it defines.
-        if path in upstream.targets and defined.is_plain:
-            return Difference(path, "gone", "is gone; the file defines it")
+        path = self._prefix + name
+        is_target = path in self._home.upstream.targets and defined.is_plain
+        is_sure = name in self._body.sure and not self._is_made
+        return (is_target or is_sure) and not self._is_rebound(name)
+
+    @property
+    def _is_made(self) -> bool:
+        """Whether others than its body have a say in what a class holds."""
+        cls = self._class
+        return cls is not None and (
+            type(cls) is not type
+            or any("__init_subclass__" in namespace(one) for one in mro(cls)[1:-1])
+        )
+
+    def _is_rebound(self, name: str) -> bool:
+        return any(rebinds(body, name) for body in self._bodies)
+
+    # What the file does not define
+
+    def _undefined(self, name: str, raw: Any) -> str:
+        """What is wrong with a name that an import, a value or nothing binds."""
+        home = self._home
+        sources = home.sources(name) if self._class is None else []
+        if any(raw is one for one in sources):
+            return ""
+        is_imported = bool(sources) and all(map(is_definition, sources))
+        if not is_definition(raw):
+            wrong = is_imported and not is_module(raw) and not self._is_rebound(name)
+        elif self._class is None and home.is_starred(name, raw):
+            return ""
+        else:
+            wrong = self._is_foreign(raw) or (is_imported and not home.is_own(raw))
+        return f"is {_said(_inside(raw))}" if wrong else ""
+
+    def _is_foreign(self, raw: Any) -> bool:
+        return self._home.is_foreign(_inside(raw), self._class)
+
+    # Classes
+
+    def _a_class(self, name: str, raw: Any, defined: Defined) -> Iterator[Examined]:
+        home = self._home
+        if raw is ABSENT:
+            if self._is_gone(name, defined):
+                yield self._differs(name, "gone", "is gone; the file defines it")
+        elif is_class(raw) and namespace(raw).get("__module__") == home.name:
+            for base in mro(raw)[1:]:
+                if self._is_foreign(base):
+                    yield self._differs(f"{name}<mro>", "new", f"has {_said(base)}")
+            body = Body(defined.codes)
+            prefix = f"{self._prefix}{name}."
+            yield from _Scope(home, prefix, raw, body, defined.codes).examined()
+        elif not self._is_rebound(name) and self._is_strange(name, raw, defined):
+            yield self._differs(name, "other-object", f"is {_said(raw)}")
+
+    def _is_strange(self, name: str, raw: Any, defined: Defined) -> bool:
+        """Whether nothing of upstream can have put this in a class's place."""
+        if self._is_foreign(raw):
+            return True
+        by_others = self._body.times[name] > len(defined.codes)
+        return not (by_others or is_definition(raw) or self._home.is_own(raw))
+
+    # Functions
+
+    def _function(
+        self, name: str, raw: Any, defined: Defined, code: CodeType
+    ) -> Examined:
+        path = self._prefix + name
+        found = self._against(name, raw, defined)
+        if found is not None and self._is_rebound(name):
+            # The file does so itself: a cache that is switched on later, say.
+            defined.is_plain = False
+            found = self._against(name, raw, defined)
+        wrapper = None
+        if found is not None:
+            layers = (raw, *_within(raw)) if raw is not ABSENT else ()
+            wrapper = next((one for one in layers if mark_of(one) is not None), None)
+        return Examined(path, code, found, wrapper)
+
+    def _against(self, name: str, raw: Any, defined: Defined) -> Difference | None:
+        path, upstream = self._prefix + name, self._home.upstream
+        if raw is ABSENT:
+            if self._is_gone(name, defined):
+                return Difference(path, "gone", "is gone; the file defines it")
+            return None
+        function = _inside(raw)
+        if type(function) is FunctionType and function.__code__ in defined.codes:
+            return None
+        on_the_way = [*_within(raw)]
+        for one in (raw, *on_the_way):
+            said = ours(one, upstream.skip)
+            if said:
+                return Difference(path, "other-object", f"leads to {said}")
+        leads = any(one.__code__ in defined.codes for one in on_the_way)
+        if not leads:
+            for one in on_the_way:
+                if f"{one.__module__}:{one.__qualname__}" == path:
+                    what = f"has the code of {_said(one)}, not that of its file"
+                    return Difference(path, "other-code", what)
+        strange = self._stranger(raw, on_the_way)
+        if strange is not None:
+            what = "wrapped by " if leads else ""
+            return Difference(path, "other-object", f"is {what}{_said(strange)}")
+        if all(map(upstream.is_own, on_the_way)) and (
+            on_the_way or not defined.is_plain
+        ):
+            # Upstream patches itself; and what a decorator made may be of C.
+            return None
+        # A decorator may give anything; these three give what they were given.
+        is_known = defined.is_plain or (not leads and type(raw) in _BUILT_IN)
+        if not is_known or path.endswith(_BY_CLASSES):
+            return None
+        what = "wrapped by " if leads else ""
+        return Difference(path, "other-object", f"is {what}{_said(function)}")
+
+    def _stranger(self, raw: Any, on_the_way: list[FunctionType]) -> Any:
+        """What no decorator of upstream can have brought."""
+        inside = _inside(raw)
+        if type(inside) is FunctionType and inside.__closure__ is None:
+            on_the_way = []  # it stands before nothing: what `@overload` leaves, say
+        for one in (inside, *on_the_way):
+            if is_definition(one) and self._is_foreign(one):
+                return one
         return None
-    function = _inside(raw)
-    if type(function) is FunctionType and function.__code__ in defined.codes:
-        return None
-    on_the_way = [*_within(raw)]
-    for one in (raw, *on_the_way):
-        said = ours(one, upstream.skip)
-        if said:
-            return Difference(path, "other-object", f"leads to {said}")
-    leads = any(one.__code__ in defined.codes for one in on_the_way)
-    if not leads:
-        for one in on_the_way:
-            if f"{one.__module__}:{one.__qualname__}" == path:
-                what = f"has the code of {_said(one)}, not that of its file"
-                return Difference(path, "other-code", what)
-    if all(map(upstream.is_own, on_the_way)) and (on_the_way or not defined.is_plain):
-        # Upstream patches itself, and torch; and what a decorator made may be of C.
-        return None
-    # A decorator may give anything; these three give what they were given.
-    is_known = defined.is_plain or (not leads and type(raw) in _BUILT_IN)
-    if not is_known or path.endswith(_BY_CLASSES):
-        return None
-    what = "wrapped by " if leads else ""
-    return Difference(path, "other-object", f"is {what}{_said(function)}")
 
 
 _BUILT_IN = (staticmethod, classmethod, property)
@@ -195,7 +287,8 @@ def _inner(one: Any) -> list[Any]:
     if kind in (list, tuple):
         return [*one][:50]
     if kind is dict:
-        return [*one.values()][:50]
+        # Not a module's: what an object only looks names up in is no part of it.
+        return [] if "__builtins__" in one else [*one.values()][:50]
     if is_class(one) or issubclass(kind, ModuleType):
         return []
     return layout(kind).read(one)[1]

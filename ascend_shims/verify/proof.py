@@ -9,7 +9,6 @@ with what the first holds.
 
 from __future__ import annotations
 
-import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import Any
 from ..plan import Plan
 from ..switches import Switches
 from .compare import compared
-from .interpreters import Interpreter, InterpreterError
+from .interpreters import TIMEOUT, Interpreter, InterpreterError, work_folder
 from .jobs import Order, order_for
 from .known import VARYING
 from .result import Difference, Extent, InForce, Proof, Stage
@@ -32,16 +31,22 @@ _OBJECTS = "the same objects"
 _STOCK = "the stock interpreter"
 
 
-def prove(plan: Plan, switches: Switches, say: Callable[[str], None]) -> Proof:
+def prove(
+    plan: Plan,
+    switches: Switches,
+    say: Callable[[str], None],
+    timeout: float = TIMEOUT,
+) -> Proof:
     """What applying and reverting the gaps of `plan` leaves behind.
 
     `switches` are what the interpreters start with; `say` is told of what is being
-    done. Raises `InterpreterError` for an interpreter that comes to no answer.
+    done. Raises `InterpreterError` for an interpreter that comes to no answer, or to
+    none within `timeout` seconds.
     """
     started = time.monotonic()
     order = order_for(plan, switches)
-    with tempfile.TemporaryDirectory(prefix="ascend-shims-") as folder:
-        stages = _Interpreters(order, Path(folder), say).stages()
+    with work_folder() as folder:
+        stages = _Interpreters(order, folder, say, timeout).stages()
         return Proof(
             upstream={
                 package: str(plan.environment.distributions[package])
@@ -60,8 +65,11 @@ def prove(plan: Plan, switches: Switches, say: Callable[[str], None]) -> Proof:
 
 
 class _Interpreters:
-    def __init__(self, order: Order, folder: Path, say: Callable[[str], None]) -> None:
-        self._order, self._folder, self._say = order, folder, say
+    def __init__(
+        self, order: Order, folder: Path, say: Callable[[str], None], timeout: float
+    ) -> None:
+        self._order, self._folder = order, folder
+        self._say, self._timeout = say, timeout
         self._running: list[Interpreter] = []
         self._varying: dict[str, str] = {}
         self._stock: dict[str, Any] = {}
@@ -77,7 +85,7 @@ class _Interpreters:
 
     def _start(self, name: str, mode: str) -> Interpreter:
         folder = self._folder / str(len(self._running))
-        one = Interpreter(self._order, folder, name, mode)
+        one = Interpreter(self._order, folder, name, mode, self._timeout)
         self._running.append(one)
         return one
 
@@ -85,23 +93,26 @@ class _Interpreters:
         self._say("Importing upstream, stock, and with each gap applied and reverted")
         stock = self._start("stock", "stock")
         in_place = self._start("in place", "in place")
-        self._stock = stock.answer()
+        self._stock = stock.answer(self._say)
         if self._stock["toolkit"]:
             loaded = ", ".join(self._stock["toolkit"][:3])
             raise InterpreterError(
                 f"the stock interpreter has {loaded} loaded, so it is none: something "
                 "imports the toolkit when Python starts (a .pth file, a "
-                "sitecustomize, PYTHONSTARTUP); take that away"
+                "sitecustomize, PYTHONSTARTUP); take that away",
+                "stock",
             )
         self._say("Importing upstream with all gaps applied, and reverting")
-        first = self._start("applied first", "first").answer()
-        second = in_place.answer()
+        applied_first = self._start("applied first", "first")
+        # This one first: where a gap kills both, it knows which one it was.
+        second = in_place.answer(self._say)
+        first = applied_first.answer(self._say)
         own = self._stock["graphs"]["stock"]
         stages = [
             Stage("off", _STOCK, (), self._against(second, "off"), ()),
             *(_stage(one, _OBJECTS) for one in second["stages"]),
-            Stage("after all that", _STOCK, (), self._against(second, "reverted"), ()),
-            _stage(first["stages"][0], _STOCK, self._against(first, "first")),
+            self._in_the_end(second),
+            self._applied_first(first),
         ]
         for path in own["varying"]:
             self._varying.setdefault(path, VARYING[path])
@@ -112,15 +123,37 @@ class _Interpreters:
             "not_importable": self._stock["failed"],
             "varying": self._varying,
             "digests": {
-                "stock": own["digest"],
-                "off": second["graphs"]["off"]["digest"],
-                "reverted": second["graphs"]["reverted"]["digest"],
-                "applied first": first["graphs"]["first"]["digest"],
+                name: graphs[mode]["digest"]
+                for name, graphs, mode in (
+                    ("stock", self._stock["graphs"], "stock"),
+                    ("off", second["graphs"], "off"),
+                    ("reverted", second["graphs"], "reverted"),
+                    ("applied first", first["graphs"], "first"),
+                )
+                if mode in graphs
             },
         }
 
+    def _in_the_end(self, answer: dict[str, Any]) -> Stage:
+        is_there = "reverted" in answer["graphs"]
+        errors = () if is_there else ("it did not come to that",)
+        found = self._against(answer, "reverted")
+        return Stage("after all that", _STOCK, (), found, errors)
+
+    def _applied_first(self, answer: dict[str, Any]) -> Stage:
+        told = answer["stages"][0]
+        told["errors"] += [
+            f"import of {name}: {why}"
+            for name, why in answer["failed"].items()
+            if name not in self._stock["failed"]
+        ]
+        return _stage(told, _STOCK, self._against(answer, "first"))
+
     def _against(self, answer: dict[str, Any], name: str) -> tuple[Difference, ...]:
-        """What a description has otherwise than the stock one."""
+        """What a description has otherwise than the stock one; nothing if there is
+        none, which the stage's errors say."""
+        if name not in answer["graphs"]:
+            return ()
         stock, other = self._stock["graphs"]["stock"], answer["graphs"][name]
         if all(stock[part] == other[part] for part in ("digest", "process")):
             return ()
@@ -135,7 +168,7 @@ class _Interpreters:
         """Ask another stock interpreter what it has otherwise than the first."""
         self._doubts += 1
         self._say(f"{count} differences: asking another stock interpreter")
-        again = self._start("stock again", "stock").answer()
+        again = self._start("stock again", "stock").answer(self._say)
         stock, other = self._stock["graphs"]["stock"], again["graphs"]["stock"]
         for one in compared(Path(stock["file"]), Path(other["file"])):
             said = f"two stock interpreters differ: {one.what}"
@@ -152,7 +185,12 @@ def _stage(
         against,
         tuple(
             InForce(
-                gap["id"], gap["state"], gap["reason"], gap["applied"], gap["changed"]
+                gap["id"],
+                gap["state"],
+                gap["reason"],
+                gap["patches"],
+                gap["applied"],
+                gap["changed"],
             )
             for gap in told["gaps"]
         ),

@@ -42,6 +42,8 @@ class InForce:
     gap: str
     state: str
     reason: str
+    patches: int
+    """Its patches that belong here."""
     applied: int
     """Patches that the toolkit says are applied."""
     changed: int
@@ -144,6 +146,7 @@ def _stage(stage: Stage) -> dict[str, Any]:
                 "in_force": gap.holds,
                 "state": gap.state,
                 "reason": gap.reason,
+                "patches": gap.patches,
                 "applied": gap.applied,
                 "changed": gap.changed,
             }

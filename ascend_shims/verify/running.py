@@ -8,27 +8,25 @@ references that others keep: they are listed, and then a restart is due.
 
 from __future__ import annotations
 
-import gc
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from hashlib import blake2b
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import CodeType, ModuleType
 from typing import Any
 
-from ..engine.slot import ABSENT, is_class, is_module, namespace, resolve, split
-from ..engine.stale import holders_of
+from ..engine.slot import is_class, is_module, namespace, resolve, split
 from ..engine.wrappers import mark_of
-from ..errors import ShimsError
-from ..registry.model import Companion, Gap, Registry
+from ..registry.model import Registry
 from ..report import Report
 from ..states import State
+from .bytecode import packages_of
 from .inventory.graph import modules_of
 from .inventory.names import code_mark
-from .live import Upstream, examine, ours
+from .left import is_slot, leads_to, outliving, targets_of
+from .live import Examined, examine, ours
+from .origin import Upstream
 from .result import SCHEMA, Difference
 from .source import UnreadableSourceError, read_source
 
@@ -70,9 +68,14 @@ class Verification:
     """Of all code that was compared, as it is in the files."""
 
     @property
+    def proved(self) -> bool:
+        """Whether there was anything of upstream to look at."""
+        return self.modules > 0
+
+    @property
     def is_stock(self) -> bool:
-        """Whether upstream is byte-identical here and now."""
-        return not self.differences and not self.patched
+        """Whether upstream's definitions are its own here and now: proved so."""
+        return self.proved and not self.differences and not self.patched
 
     @property
     def restart_needed(self) -> bool:
@@ -81,13 +84,27 @@ class Verification:
     @property
     def ok(self) -> bool:
         """Whether everything is either upstream's or accounted for."""
-        return not self.differences and not self.restart
+        return self.proved and not self.differences and not self.restart
+
+    def __str__(self) -> str:
+        """A line for a person."""
+        if not self.proved:
+            return "Nothing of upstream is loaded here, so nothing was proved."
+        said = f"{self.definitions:,} definitions in {self.modules:,} modules: "
+        counts = {
+            "different": len(self.differences),
+            "patched by gaps in force": len(self.patched),
+            "to be restarted for": len(self.restart),
+        }
+        found = [f"{count} {what}" for what, count in counts.items() if count]
+        return said + (", ".join(found) or "all of them upstream's own")
 
     def as_dict(self) -> dict[str, Any]:
         """Plain data for JSON."""
         return {
             "schema": SCHEMA,
             "ok": self.ok,
+            "proved": self.proved,
             "is_stock": self.is_stock,
             "restart_needed": self.restart_needed,
             "digest": self.digest,
@@ -112,37 +129,30 @@ def verify_process(registry: Registry, report: Report) -> Verification:
     upstream = Upstream(
         skip=skip,
         folders=tuple(_folders(registry.upstreams)),
-        targets=frozenset(t for g in registry.gaps for t in _targets(registry, g)),
+        targets=frozenset(t for g in registry.gaps for t in targets_of(registry, g)),
+        roots=registry.upstreams,
     )
     patched_modules = {split(target)[0] for target in upstream.targets}
+    bodies, unread = _read(modules, patched_modules)
+    used = {name: packages_of(body) for name, body in bodies.items()}
     state = blake2b(digest_size=16)
-    found: list[Difference] = []
-    unread: dict[str, str] = {}
-    count = compiled = read = 0
-    for name, module in modules.items():
-        file = _file_of(module)
-        if file is None:
-            continue
-        try:
-            body = read_source(file, compiled=name in patched_modules)
-        except UnreadableSourceError as error:
-            unread[name] = str(error)
-            continue
-        read += 1
-        compiled += name in patched_modules
-        for one in examine(module, body, upstream):
-            count += 1
-            state.update(f"{one.path} {code_mark(one.code)}\n".encode())
+    found: list[Examined] = []
+    count = 0
+    for name, body in bodies.items():
+        for one in examine(modules[name], body, upstream, used):
+            if one.code is not None:
+                count += 1
+                state.update(f"{one.path} {code_mark(one.code)}\n".encode())
             if one.difference is not None:
-                found.append(one.difference)
-    found += _strangers(modules, skip)
+                found.append(one)
+    # What is ours is said to be, and not only to be of some stranger.
+    found = [*_strangers(modules, skip), *_replaced(modules), *found]
     patched, differences = _accounted(found, report)
-    with _thawed():
-        restart = (*_left_wrappers(registry), *_instances(registry, report))
+    restart = outliving(registry, report)
     return Verification(
-        modules=read,
+        modules=len(bodies),
         definitions=count,
-        compiled=compiled,
+        compiled=len(patched_modules & set(bodies)),
         gaps={gap.id: str(gap.state) for gap in report.gaps},
         patched=patched,
         differences=differences,
@@ -153,11 +163,21 @@ def verify_process(registry: Registry, report: Report) -> Verification:
     )
 
 
-def _targets(registry: Registry, gap: Gap) -> Iterator[str]:
-    owners: list[Gap | Companion] = [gap, *registry.companions_of(gap)]
-    for owner in owners:
-        for patch in owner.patches:
-            yield from patch.candidates
+def _read(
+    modules: Mapping[str, Any], patched: set[str]
+) -> tuple[dict[str, CodeType], dict[str, str]]:
+    """The code in the modules' files, and why a file could not be read."""
+    bodies: dict[str, CodeType] = {}
+    unread: dict[str, str] = {}
+    for name, module in modules.items():
+        file = _file_of(module)
+        if file is None:
+            continue
+        try:
+            bodies[name] = read_source(file, compiled=name in patched)
+        except UnreadableSourceError as error:
+            unread[name] = str(error)
+    return bodies, unread
 
 
 def _folders(packages: tuple[str, ...]) -> Iterator[str]:
@@ -171,9 +191,7 @@ def _file_of(module: ModuleType) -> Path | None:
     return Path(file) if type(file) is str and file.endswith(".py") else None
 
 
-def _strangers(
-    modules: Mapping[str, Any], skip: tuple[str, ...]
-) -> Iterator[Difference]:
+def _strangers(modules: Mapping[str, Any], skip: tuple[str, ...]) -> Iterator[Examined]:
     """Names of upstream's modules and classes that hold something of ours.
 
     Also those that no file defines: an imported name, or one that was left behind.
@@ -189,13 +207,26 @@ def _strangers(
                 said = ours(value, skip)
                 if said:
                     path = f"{prefix}{key}"
-                    yield Difference(path, "other-object", f"holds {said}")
+                    what = f"holds {said}"
+                    difference = Difference(path, "other-object", what)
+                    yield Examined(path, None, difference)
                 elif is_class(value) and namespace(value).get("__module__") == name:
                     queue.append((f"{prefix}{key}.", value))
 
 
+def _replaced(modules: Mapping[str, Any]) -> Iterator[Examined]:
+    """Modules that are others in `sys.modules` than in the package they are in."""
+    for name, module in modules.items():
+        parent, _, child = name.rpartition(".")
+        held = namespace(modules[parent]).get(child) if parent in modules else None
+        is_other = is_module(held) and held is not module
+        if is_other and namespace(held).get("__name__") == name:
+            what = f"is another module in sys.modules than in {parent}"
+            yield Examined(name, None, Difference(name, "other-object", what))
+
+
 def _accounted(
-    found: list[Difference], report: Report
+    found: list[Examined], report: Report
 ) -> tuple[tuple[Patched, ...], tuple[Difference, ...]]:
     """Apart: what gaps in force are known to have changed, and the rest."""
     known = {
@@ -205,108 +236,25 @@ def _accounted(
         if patch.state is State.APPLIED
     }
     known.update((name, "a reference that moved along") for name in report.rebound)
-    homes = {id(resolve(t).read()): gap for t, gap in known.items() if _is_slot(t)}
+    homes = {id(resolve(t).read()): gap for t, gap in known.items() if is_slot(t)}
     patched: dict[str, Patched] = {}
     rest: dict[str, Difference] = {}
     for one in found:
         if one.path in known:
             patched[one.path] = Patched(one.path, known[one.path])
-        elif _is_slot(one.path) and id(resolve(one.path).read()) in homes:
+        elif is_slot(one.path) and id(resolve(one.path).read()) in homes:
             value = homes[id(resolve(one.path).read())]
             patched[one.path] = Patched(one.path, value)
-        else:
-            rest.setdefault(one.path, one)
+        elif (gap := _in_force(one.wrapper, known)) is not None:
+            patched[one.path] = Patched(one.path, f"a reference to {gap}'s wrapper")
+        elif one.difference is not None:
+            rest.setdefault(one.path, one.difference)
     return tuple(patched.values()), tuple(rest.values())
 
 
-def _is_slot(target: str) -> bool:
-    try:
-        return resolve(target).read() is not ABSENT
-    except ShimsError:
-        return False
-
-
-@contextmanager
-def _thawed() -> Iterator[None]:
-    """Meanwhile the garbage collector knows all objects again.
-
-    vLLM hides what lives when an engine has started from it, and it is the collector
-    that knows what objects there are.
-    """
-    frozen = gc.get_freeze_count()
-    gc.collect()
-    gc.unfreeze()
-    try:
-        yield
-    finally:
-        if frozen:
-            gc.freeze()
-
-
-def _left_wrappers(registry: Registry) -> Iterator[str]:
-    """Wrappers of ours that somebody keeps although they have left their slots."""
-    skip = (registry.package.partition(".")[0],)
-    left = []
-    for one in gc.get_objects():
-        if type(one) is not FunctionType or "__ascend_shims__" not in one.__dict__:
-            continue
-        mark = mark_of(one)
-        if mark is not None and not _leads_to(mark.target, one):
-            left.append((mark, one))
-    for (mark, _), places in zip(
-        left, holders_of([w for _, w in left], skip), strict=True
-    ):
-        for place in places:
-            yield f"our wrapper of {mark.target} ({mark.gap}) is held by {place}"
-
-
-def _leads_to(target: str, wrapper: Any) -> bool:
-    """Whether the slot holds this wrapper, or one that stands before it."""
-    if not _is_slot(target):
-        return False
-    queue, seen = [resolve(target).read()], set[int]()
-    for one in queue:
-        if one is wrapper:
-            return True
-        for part in gc.get_referents(one):
-            if id(part) not in seen and not is_module(part) and type(part) is not dict:
-                seen.add(id(part))
-                queue.append(part)
-        if len(seen) > 200:
-            break
-    return False
-
-
-_IN_FORCE = (State.APPLIED, State.PARTIAL, State.PENDING, State.BURIED)
-
-
-def _instances(registry: Registry, report: Report) -> Iterator[str]:
-    """Live objects of classes that a gap has patched which is not in force now.
-
-    A gap's module is imported when it is applied, and never else: where it is loaded,
-    the gap was in force, or was to be.
-    """
-    owners: dict[type, list[str]] = {}
-    for gap in registry.gaps:
-        on = report[gap.id].state in _IN_FORCE
-        if on or f"{registry.package}.{gap.module}" not in sys.modules:
-            continue
-        for target in _targets(registry, gap):
-            if _is_slot(target) and is_class(owner := resolve(target).owner):
-                for cls in _heirs(owner):
-                    gaps = owners.setdefault(cls, [])
-                    gaps += [] if gap.id in gaps else [gap.id]
-    counts = Counter(kind for one in gc.get_objects() if (kind := type(one)) in owners)
-    for cls, count in counts.items():
-        objects = "1 live object" if count == 1 else f"{count} live objects"
-        while_on = ", ".join(owners[cls])
-        name = f"{namespace(cls)['__module__']}:{cls.__qualname__}"
-        yield f"{objects} of {name} may have been made while {while_on} was on"
-
-
-def _heirs(cls: type) -> list[type]:
-    found = [cls]
-    for one in found:
-        heirs: list[type] = type.__subclasses__(one)
-        found += [heir for heir in heirs if heir not in found]
-    return found
+def _in_force(wrapper: Any, known: Mapping[str, str]) -> str | None:
+    """The gap of a wrapper that stands where it belongs."""
+    mark = mark_of(wrapper) if wrapper is not None else None
+    if mark is None or mark.target not in known or not leads_to(mark.target, wrapper):
+        return None
+    return mark.gap

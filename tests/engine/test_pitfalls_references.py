@@ -197,6 +197,10 @@ HOLDERS = {
         "import dataclasses\n@dataclasses.dataclass\nclass Held:\n"
         "    x: list = dataclasses.field(default_factory=f)"
     ),
+    "a list that holds itself": "held = [f]\nheld.append(held)",
+    "tables that hold each other": (
+        "held, other = {'key': f}, {}\nheld['other'] = other\nother['held'] = held"
+    ),
     "a single dispatch": (
         "import functools\n@functools.singledispatch\ndef held(x): return x\n"
         "held.register(int, f)"
@@ -219,6 +223,11 @@ NAMED = {
     "an object": ["attribute f of an object of USER_0.Held"],
     "an object with slots": ["an object of USER_0.Held"],
     "a method wrapper": ["a functools.partialmethod USER_0:Held.m"],
+    "a list that holds itself": ["the list USER_0:held"],
+    "tables that hold each other": [
+        "USER_0:held['key']",
+        "USER_0:other['held']['key']",
+    ],
     "a dataclass factory": [
         "an object of dataclasses.Field",
         "the closure of USER_0:Held.__init__",

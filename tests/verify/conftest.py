@@ -103,20 +103,18 @@ class Town:
         path.write_text(json.dumps(document))
         return path
 
+    def environ(self, more: Mapping[str, str] | None = None) -> dict[str, str]:
+        clean = {k: v for k, v in os.environ.items() if not k.startswith("ASCEND_")}
+        ours = {"PYTHONPATH": str(self.root), "ASCEND_SHIMS_ALLOW": self.package}
+        return {**clean, **ours, **(more or {})}
+
     def verify(self, *words: str, env: Mapping[str, str] | None = None) -> Ended:
         """`shims verify` with this registry."""
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("ASCEND_")}
-        clean["ASCEND_SHIMS_ALLOW"] = self.package
         command = [sys.executable, "-m", "ascend_shims", "verify", *words]
         done = subprocess.run(
             [*command, "--registry", str(self.registry)],
             cwd=self.root,
-            env={
-                **clean,
-                "PYTHONPATH": str(self.root),
-                "ASCEND_SHIMS_ALLOW": self.package,
-                **(env or {}),
-            },
+            env=self.environ(env),
             capture_output=True,
             text=True,
             timeout=5 * LONG,
@@ -137,20 +135,18 @@ def apply(*gaps): return ascend_shims.apply(only=gaps or None)
 def told(): return ascend_shims.verify().as_dict()
 def say(one): print(json.dumps(one))
 """
-        clean = {k: v for k, v in os.environ.items() if not k.startswith("ASCEND_")}
         said = run(
             sys.executable,
             "-c",
             prelude + self.spelled(dedent(code)),
             cwd=self.root,
-            env={
-                **clean,
-                "PYTHONPATH": str(self.root),
-                "ASCEND_SHIMS_ALLOW": self.package,
-                "ASCEND_SHIMS_DEVICE": "sim",
-                "ASCEND_SHIMS_REGISTRY": str(self.registry),
-                **(env or {}),
-            },
+            env=self.environ(
+                {
+                    "ASCEND_SHIMS_DEVICE": "sim",
+                    "ASCEND_SHIMS_REGISTRY": str(self.registry),
+                    **(env or {}),
+                }
+            ),
         )
         return json.loads(said)
 

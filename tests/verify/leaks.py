@@ -6,13 +6,14 @@ of it. `UP` is the made-up upstream, `kept` what the patch stands in front of.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from .leak import Leak
+from .process_leaks import PROCESS_LEAKS
 
 __all__ = ["LEAKS", "SOURCES", "Leak"]
 
 SOURCES = {
     "__init__": """
-import colorsys
+import colorsys, json, queue, socket, subprocess, textwrap, time
 from . import a, b, evicted, lazy, listed, reloaded, targets
 """,
     "a": """
@@ -87,19 +88,6 @@ def __getattr__(name):
     "listed": "import logging\nlog = logging.getLogger(__name__)\n",
 }
 """The upstream's modules. `late` is not imported by what is compared."""
-
-
-@dataclass(frozen=True)
-class Leak:
-    """What a patch does, and the difference that has to be found."""
-
-    code: str
-    path: str
-    kind: str
-    says: str = ""
-    """A part of the sentence."""
-    at_import: bool = False
-    """Done when the patch's module is imported, and not when it is applied."""
 
 
 _COPIED = "own copy of what it inherits from UP.a:Base"
@@ -262,123 +250,5 @@ LEAKS = {
     "an enumeration's member is changed": Leak(
         "a.Colour.RED._value_ = 2", "UP.a:Colour.RED._value_", "other-value"
     ),
-    # Imports.
-    "a hook stays in sys.meta_path": Leak(
-        "sys.meta_path.append(Unset())", "sys.meta_path", "new", "Unset"
-    ),
-    "sys.meta_path is another list": Leak(
-        "sys.meta_path = list(sys.meta_path)",
-        "sys.meta_path",
-        "other-object",
-        at_import=True,
-    ),
-    "a hook stays in sys.path_hooks": Leak(
-        "sys.path_hooks.append(wrapper)", "sys.path_hooks", "new", "wrapper"
-    ),
-    "an entry stays in sys.path": Leak(
-        "sys.path.append('/leaked')", "sys.path", "new", "'/leaked'"
-    ),
-    "a module is replaced": Leak(
-        "sys.modules['UP.reloaded'] = types.ModuleType('UP.reloaded')",
-        "UP.reloaded",
-        "other-object",
-        "another module",
-    ),
-    "a module is evicted": Leak(
-        "del sys.modules['UP.evicted']", "UP.evicted", "gone", "sys.modules"
-    ),
-    "a module of somebody else is evicted": Leak(
-        "sys.modules.pop('colorsys')", "sys.modules:colorsys", "gone"
-    ),
-    "a module is imported": Leak("import UP.late", "UP.late", "new", "imported"),
-    # The process.
-    "a variable stays in the environment": Leak(
-        "os.environ['LEAKED'] = '1'", "os.environ:LEAKED", "new", "'1'"
-    ),
-    "a variable is changed": Leak(
-        "os.environ['PYTHONHASHSEED'] = '1'",
-        "os.environ:PYTHONHASHSEED",
-        "other-value",
-        "was '0' and is '1'",
-    ),
-    "a log handler stays": Leak(
-        "import logging; logging.getLogger().addHandler(logging.NullHandler())",
-        "logging:root.handlers",
-        "new",
-        "NullHandler",
-    ),
-    "a log level stays": Leak(
-        "import logging; logging.getLogger('UP.listed').setLevel(10)",
-        "logging:UP.listed.level",
-        "other-value",
-        "was 0 and is 10",
-    ),
-    "a log filter stays": Leak(
-        "import logging; logging.getLogger('UP.listed').addFilter(wrapper)",
-        "logging:UP.listed.filters",
-        "new",
-        "wrapper",
-    ),
-    "a stranger's logger is configured": Leak(
-        "import logging; logging.getLogger('stranger').propagate = False",
-        "logging:stranger",
-        "new",
-    ),
-    "a warnings filter stays": Leak(
-        "import warnings; warnings.simplefilter('ignore', BytesWarning)",
-        "warnings.filters",
-        "new",
-        "ignore",
-    ),
-    "warnings are shown elsewhere": Leak(
-        "import warnings; warnings.showwarning = wrapper",
-        "warnings.showwarning",
-        "other-object",
-    ),
-    "a thread stays": Leak(
-        "import threading; threading.Thread(target=threading.Event().wait, "
-        "daemon=True, name='leaked').start()",
-        "threads:leaked",
-        "new",
-    ),
-    "a signal handler stays": Leak(
-        "import signal; signal.signal(signal.SIGUSR2, wrapper)",
-        "signal handlers:SIGUSR2",
-        "other-kind",
-        "wrapper",
-    ),
-    "something is registered to run at exit": Leak(
-        "import atexit; atexit.register(wrapper)", "atexit callbacks", "other-value"
-    ),
-    "sys.excepthook stays": Leak(
-        "sys.excepthook = wrapper", "sys.excepthook", "other-kind", "wrapper"
-    ),
-    "a name stays in builtins": Leak(
-        "import builtins; builtins.leaked = 1", "builtins:leaked", "new", "1"
-    ),
-    "builtins.__import__ is replaced": Leak(
-        "import builtins; real = builtins.__import__; "
-        "builtins.__import__ = lambda *a, **k: real(*a, **k)",
-        "builtins:__import__",
-        "other-kind",
-        "<lambda>",
-    ),
-    "a file stays open": Leak(
-        "KEPT.append(open('/etc/hostname'))", "open files:/etc/hostname", "new"
-    ),
-    "a pickle reducer stays": Leak(
-        "import copyreg; copyreg.dispatch_table[a.Held] = wrapper",
-        "copyreg.dispatch_table:[UP.a:Held]",
-        "new",
-        "wrapper",
-    ),
-    "collection of garbage is switched off": Leak(
-        "import gc; gc.disable()", "gc.isenabled()", "other-value"
-    ),
-    "the working directory is another": Leak(
-        "os.chdir('/')", "os.getcwd()", "other-value", "'/'"
-    ),
-    "a trace function stays": Leak(
-        "sys.setprofile(wrapper)", "sys.getprofile()", "other-kind", "wrapper"
-    ),
+    **PROCESS_LEAKS,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -78,7 +79,7 @@ def test_a_person_reads_it_in_eighty_columns(sound: Town) -> None:
     lines = ended.out.splitlines()
     assert max(map(len, lines)) <= 80
     assert lines[-1] == "Upstream is byte-identical, off and reverted."
-    row = re.compile(r"one +1 of 1 patches +the same objects +nothing")
+    row = re.compile(r"one +1 of 1 patch +the same objects +nothing")
     assert any(map(row.match, lines))
 
 
@@ -133,6 +134,67 @@ def test_a_patch_that_raises_is_told(town: Town) -> None:
     assert "not today" in ended.out
 
 
+def test_a_patch_that_raises_counts_among_those_that_belong_here(town: Town) -> None:
+    town.gap("raising", "raise RuntimeError('not today')")
+    town.gap("interrupting", "raise KeyboardInterrupt")
+    ended = town.verify("--json")
+    assert ended.code == 1
+    stages = {one["name"]: one for one in ended.told["stages"]}
+    (gap,) = stages["raising"]["gaps"]
+    assert (gap["patches"], gap["applied"], gap["changed"]) == (1, 0, 0)
+    assert (gap["state"], gap["in_force"]) == ("failed", False)
+    (gap,) = stages["interrupting"]["gaps"]
+    assert (gap["patches"], gap["changed"], gap["in_force"]) == (1, 0, False)
+    assert stages["interrupting"]["errors"] == ["apply(): KeyboardInterrupt: "]
+    assert "0 of 1 patch" in town.verify("raising").out
+
+
+def test_what_is_imported_is_one_line_after_the_rest(town: Town) -> None:
+    names = [f"extra{n}" for n in range(30)]
+    for name in names:
+        town.write(f"up_small/{name}.py", "def f(): pass\n")
+    imports = "; ".join(f"import up_small.{name}" for name in names)
+    town.gap("leaky", f"{imports}; a.LIMIT = 4")
+    ended = town.verify(env={"COLUMNS": "200"})
+    lines = [line for line in ended.out.splitlines() if line.startswith("leaky:")]
+    assert lines == [
+        "leaky: up_small.a:LIMIT",
+        "leaky: 30 modules of upstream imported meanwhile: up_small.extra0, "
+        "up_small.extra1, up_small.extra10, …",
+    ]
+    told = town.verify("--json").told
+    stage = next(one for one in told["stages"] if one["name"] == "leaky")
+    kinds = [one["kind"] for one in stage["differences"]]
+    assert kinds == ["other-value"] + ["imported"] * 60
+
+
+def test_the_digest_is_upstreams_alone(town: Town, tmp_path: Path) -> None:
+    """Not that of the gaps, nor of where it is, or is called, nor by whom."""
+    moved = Town(tmp_path / "moved", "small")
+    paths = "import os; HERE = os.getcwd() + '/a'; HOME = os.path.expanduser('~/b')\n"
+    for one in (town, moved):
+        one.write("up_small/listed.py", f"import logging\nlog = 2\n{paths}")
+        one.gap("one", "")
+    town.gap("two", "a.LIMIT = 9")
+    moved.gap("other", "")
+    digests = [
+        town.verify("--json").told["digest"],
+        town.verify("--json", "one").told["digest"],
+        town.verify("--json", env={"LEFT": "1", "HOME": "/some/where"}).told["digest"],
+        moved.verify("--json").told["digest"],
+    ]
+    assert len(set(digests)) == 1
+    moved.write("up_small/listed.py", f"import logging\nlog = 3\n{paths}")
+    assert moved.verify("--json").told["digest"] != digests[0]
+
+
+def test_a_version_may_be_assumed_of_what_is_there(town: Town) -> None:
+    town.gap("one", "")
+    ended = town.verify("--json", env={"ASCEND_SHIMS_ASSUME": "up_small=5"})
+    assert ended.code == 0, ended.err
+    assert ended.told["upstream"]["up_small"].startswith("up_small 5")
+
+
 @pytest.mark.parametrize(
     ("words", "environ", "says"),
     [
@@ -164,7 +226,7 @@ def test_a_stock_interpreter_with_the_toolkit_is_refused(town: Town) -> None:
     town.gap("one", "")
     town.write("sitecustomize.py", "import ascend_shims\n")
     ended = town.verify()
-    assert ended.code == 1
+    assert ended.code == 2
     assert "the stock interpreter has ascend_shims loaded" in ended.err
     assert "Traceback" not in ended.err
 

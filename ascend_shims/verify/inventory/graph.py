@@ -13,11 +13,15 @@ from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 from .parts import Derived, Kinds
-from .plain import CALL_STACK, SCALARS, note_memory, scalar
+from .plain import CALL_STACK, SCALARS, note_homes, note_memory, scalar
 from .raw import is_class, is_module, namespace
 from .watch import Watch
 
 __all__ = ["VARIES", "Node", "Walk", "joined", "modules_of", "quiet"]
+
+HERE_ONLY = ("at-fork callbacks", "torch seed")
+"""Surroundings that are compared inside one process only. The first is added to by
+libraries, also by some that the toolkit imports; the other is random."""
 
 VARIES = "varies from process to process"
 
@@ -49,10 +53,19 @@ def modules_of(roots: tuple[str, ...]) -> dict[str, Any]:
     }
 
 
+def _homes(modules: Mapping[str, Any], roots: tuple[str, ...]) -> Iterator[str]:
+    """The folders that these packages are in."""
+    for root in roots:
+        file = namespace(modules[root]).get("__file__") if root in modules else None
+        if type(file) is str and file.endswith("/__init__.py"):
+            yield file.removesuffix(f"/{root}/__init__.py")
+
+
 def joined(labels: list[str]) -> str:
     """The path that leads along `labels`: `module:Qual.name.__defaults__[0]`."""
-    if labels[0] == "process":
-        labels = labels[1:] or labels
+    for start in ("process", "elsewhere", "classes"):
+        if labels[0] == start:
+            labels = labels[1:] or labels
     path, *rest = labels
     for position, label in enumerate(rest):
         if position == 0 and ":" not in path:
@@ -94,8 +107,11 @@ class Walk:
         roots: tuple[str, ...],
         surroundings: Derived,
         varying: Mapping[str, str] | None = None,
+        more: Mapping[str, Derived] | None = None,
     ) -> None:
-        """`varying` names what is known to differ between two processes anyway, as
+        """`more` is described with the surroundings, and looked at by others.
+
+        `varying` names what is known to differ between two processes anyway, as
         `module:name`: it is looked at here, and left out of what is described."""
         self.kinds = Kinds(roots)
         modules = modules_of(roots)
@@ -114,11 +130,16 @@ class Walk:
         # In nobody's order yet, so that the walk passes by.
         self._numbers.update((id(one), _APART) for one in self.varying.values())
         note_memory()
+        note_homes(_homes(modules, roots))
         with quiet():
             self._walk()
             self.upstream = len(self.objects)
             """So many belong to upstream; the next one is the process."""
-            self._start(surroundings, "process")
+            parts = dict(zip(surroundings.labels, surroundings.values, strict=True))
+            parts = {k: v for k, v in parts.items() if k not in HERE_ONLY}
+            parts.update(more or {})
+            process = Derived("process", [*parts], [*parts.values()])
+            self._start(process, "process")
             self._walk()
             self.described = len(self.objects)
             """So many of the objects are described; the others vary."""

@@ -7,10 +7,12 @@ order, with the same objects behind them, and these of the same parts.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
-from .graph import Walk, modules_of, quiet
+from .elsewhere import Elsewhere
+from .graph import Walk, joined, modules_of, quiet
 from .names import name_of
 from .parts import Derived
 from .plain import SCALARS, scalar
@@ -32,12 +34,28 @@ class Difference(NamedTuple):
     what: str
 
 
-def differences(walk: Walk, surroundings: Derived) -> list[Difference]:
-    """What is not as it was when `walk` was made."""
+def differences(
+    walk: Walk, surroundings: Derived, elsewhere: Elsewhere | None = None
+) -> list[Difference]:
+    """What is not as it was when `walk` and `elsewhere` were made."""
     with quiet():
         found = [*_modules(walk), *_objects(walk)]
         found += _derived(walk, ["process"], walk.surroundings, surroundings)
-    return [*dict.fromkeys(found)]
+        if elsewhere is not None:
+            found += _elsewhere(walk, elsewhere)
+    found = [*dict.fromkeys(found)]
+    # What was imported is seldom what one looks for, and there may be thousands.
+    return sorted(found, key=lambda one: one.kind == "imported")
+
+
+def _elsewhere(walk: Walk, elsewhere: Elsewhere) -> Iterator[Difference]:
+    for path, old, new, was_there, is_there in elsewhere.changes():
+        if not is_there:
+            yield Difference(path, "gone", f"is gone; it was {_said(walk, old)}")
+        elif not was_there:
+            yield Difference(path, "new", f"is new: {_said(walk, new)}")
+        else:
+            yield from _value(walk, path, old, new)
 
 
 def _modules(walk: Walk) -> Iterator[Difference]:
@@ -45,7 +63,7 @@ def _modules(walk: Walk) -> Iterator[Difference]:
     now = modules_of(walk.kinds.roots)
     for name, module in now.items():
         if name not in before:
-            yield Difference(name, "new", "was imported meanwhile")
+            yield Difference(name, "imported", "was imported meanwhile")
         elif module is not before[name]:
             what = f"is another module in sys.modules: {name_of(module)}"
             yield Difference(name, "other-object", what)
@@ -132,8 +150,6 @@ def _derived(
     walk: Walk, labels: list[str], before: Derived, now: Derived
 ) -> Iterator[Difference]:
     """The same of what has been put together to be described."""
-    from .graph import joined
-
     old = dict(zip(before.labels, before.values, strict=True))
     new = dict(zip(now.labels, now.values, strict=True))
     for label, value in old.items():
@@ -144,13 +160,21 @@ def _derived(
             yield from _derived(walk, [*labels, label], value, new[label])
         else:
             yield from _value(walk, path, value, new[label])
-    if before.kind == "modules":
-        # What the toolkit itself is made of is imported when it is needed.
-        return
     for label, value in new.items():
+        if before.kind == "modules" and _was_imported(label, value):
+            # What the toolkit and patches are made of is imported when it is needed.
+            continue
         if label not in old:
             what = f"is new: {_said(walk, value)}"
             yield Difference(joined([*labels, label]), "new", what)
+
+
+def _was_imported(name: str, module: Any) -> bool:
+    """Whether Python's import put a module where it is, and not somebody's code."""
+    if not is_module(module):
+        return False
+    spec = namespace(module).get("__spec__")
+    return type(spec) is ModuleSpec and (spec.name == name and spec.loader is not None)
 
 
 def _value(walk: Walk, path: str, old: Any, new: Any) -> Iterator[Difference]:
@@ -195,6 +219,10 @@ def _new(walk: Walk, owner: Any, label: str, value: Any) -> tuple[str, str]:
             if raw is not _ABSENT and _inner(raw) is _inner(value):
                 what = f"is new: an own copy of what it inherits from {name_of(base)}"
                 return "copy-of-inherited", what
+    if is_module(owner) and is_module(value):
+        name = f"{namespace(owner).get('__name__')}.{label}"
+        if namespace(value).get("__name__") == name:
+            return "imported", "was imported meanwhile"
     if is_module(owner) and "__getattr__" in namespace(owner):
         what = f"is new: {said}; the module's __getattr__ serves such names"
         return "served-name-made-real", what

@@ -110,7 +110,10 @@ def kind_name(kind: type) -> str:
 def _named(kind: type) -> str:
     module = namespace(kind).get("__module__", "builtins")
     name = _qualname(kind)
-    return name if module == "builtins" else f"{module}.{name}"
+    # Of some of Python's own it is what tells that of their instances.
+    return (
+        name if module == "builtins" or type(module) is not str else f"{module}.{name}"
+    )
 
 
 _SAYING = ("torch.dtype", "torch.device", "torch.layout", "torch.memory_format")

@@ -11,6 +11,7 @@ import _abc  # type: ignore[import-not-found]
 import _thread
 import collections
 import functools
+import gc
 import logging
 import sys
 import threading
@@ -100,8 +101,6 @@ def _of_dict(one: Any) -> Parts:
 
 def _of_proxy(one: types.MappingProxyType[Any, Any]) -> Parts:
     # What it stands before may be of any kind.
-    import gc
-
     inner = gc.get_referents(one)
     return ["mapping"], inner
 
@@ -153,6 +152,15 @@ def _of_partial(one: Any) -> Parts:
     read = functools.partial.__dict__
     labels = ["func", "args", "keywords", "__dict__"]
     return labels, [read[label].__get__(one) for label in labels]
+
+
+_TENSORS = ("torch.Tensor", "torch.nn.parameter.Parameter")
+"""Exactly these: others may answer for themselves when they are asked."""
+
+
+def _of_tensor(one: Any) -> Parts:
+    labels, values = _members(one)
+    return [*labels, "requires_grad"], [*values, one.requires_grad]
 
 
 def _both(first: Callable[[Any], Parts]) -> Callable[[Any], Parts]:
@@ -257,6 +265,8 @@ class Kinds:
             return self._of_module
         if issubclass(kind, _CLOSED):
             return _none
+        if kind_name(kind) in _TENSORS:
+            return _of_tensor
         for base, parts in _OPEN:
             if kind is base:
                 return parts

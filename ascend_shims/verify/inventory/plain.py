@@ -3,19 +3,22 @@
 Two interpreters that do the same never hold the same addresses and random names.
 These are recognised for what they are, and written as such: an integer that lies in
 memory which this process has mapped is an address, and a random UUID a UUID. Paths
-are written from the environment's directory on, so that two environments may agree.
+are written from upstream's or the environment's directory on, so that two environments
+may agree.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from bisect import bisect_right
+from collections.abc import Iterable
 from hashlib import blake2b
 from pathlib import Path
 from typing import Any
 
-__all__ = ["CALL_STACK", "SCALARS", "digest", "note_memory", "scalar"]
+__all__ = ["CALL_STACK", "SCALARS", "digest", "note_homes", "note_memory", "scalar"]
 
 SCALARS = frozenset(
     map(
@@ -52,6 +55,28 @@ _OBJECT_AT = re.compile(r"\bat 0x[0-9a-f]{9,16}\b")
 ago, and lie in this one's memory by chance: so it is an address anywhere."""
 _HEX = re.compile(r"0x[0-9a-f]{9,16}\b")
 _DECIMAL = re.compile(r"\b[0-9]{12,15}\b")
+
+_TEMPORARY = os.environ.get("TMPDIR", "/tmp").rstrip("/")
+_FOLDERS = sorted(
+    {
+        one
+        for one in (os.getcwd(), os.path.expanduser("~"), _TEMPORARY)  # noqa: PTH109, PTH111
+        if len(one) > 1
+    },
+    key=len,
+    reverse=True,
+)
+"""Upstream makes paths from where it was started, by whom, and where there is room."""
+
+_homes: list[str] = []
+"""Folders that upstream's packages are in, the longest first."""
+
+
+def note_homes(folders: Iterable[str]) -> None:
+    """Write these folders the same wherever they are."""
+    _homes[:] = sorted({one for one in folders if len(one) > 1}, key=len, reverse=True)
+    _texts.clear()
+
 
 _starts: list[int] = []
 _ends: list[int] = []
@@ -111,11 +136,23 @@ def _cleaned(text: str) -> str:
     if text.startswith(_FRAME):
         return CALL_STACK
     if "/" in text:
+        for home in _homes:
+            text = text.replace(home, "<upstream>")
         text = text.replace(sys.prefix, "<prefix>")
+        text = _within(text.replace(sys.base_prefix, "<python>"))
     if _SUSPECT.search(text):
         text = _UUID4.sub("<uuid>", text)
         text = _OBJECT_AT.sub("at <address>", text)
         text = _DECIMAL.sub(_address, _HEX.sub(_address, text))
+    return text
+
+
+def _within(text: str) -> str:
+    """A path in one of the folders as such; it is quoted."""
+    for folder in _FOLDERS:
+        end = len(folder) + 1
+        if text.startswith(folder, 1) and text[end] in "/'\"":
+            return f"{text[0]}<folder>{text[end:]}"
     return text
 
 

@@ -21,6 +21,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from .limits import children, limits
 from .parts import Derived
 from .plain import digest
 from .raw import is_module, namespace
@@ -37,6 +38,7 @@ def surroundings(roots: tuple[str, ...], answers: dict[str, str]) -> Derived:
     found["logging"] = _derived("logging", dict(_logging(roots)))
     found["torch operators"] = _derived("operators", dict(_operators()))
     found["torch state"] = _derived("state", dict(_torch_state()))
+    found["torch seed"] = _torch_seed()
     found["answers"] = _derived("answers", answers)
     return _derived("process", found)
 
@@ -62,6 +64,7 @@ def _python() -> Iterator[tuple[str, Any]]:
     yield "threading.excepthook", namespace(threading)["excepthook"]
     yield "threads", _derived("threads", _counted(_threads()))
     yield "open files", _derived("files", _counted(_files()))
+    yield "child processes", _derived("processes", _counted(children()))
     yield "signal handlers", _derived("handlers", dict(_handlers()))
     yield "atexit callbacks", namespace(atexit)["_ncallbacks"]()
     yield "copyreg.dispatch_table", namespace(copyreg)["dispatch_table"]
@@ -70,6 +73,7 @@ def _python() -> Iterator[tuple[str, Any]]:
     yield "gc.isenabled()", gc.isenabled()
     yield "os.getcwd()", os.getcwd()  # noqa: PTH109
     yield "multiprocessing start method", _start_method()
+    yield from limits()
 
 
 def _start_method() -> Any:
@@ -166,6 +170,20 @@ _MODES = (
     "get_num_threads",
     "is_autocast_cache_enabled",
     "_get_float32_matmul_precision",
+    "_get_cublas_allow_tf32",
+    "_get_cudnn_allow_tf32",
+    "_get_cudnn_benchmark",
+    "_get_cudnn_deterministic",
+    "_get_cudnn_enabled",
+    "_get_deterministic_fill_uninitialized_memory",
+    "_get_flash_sdp_enabled",
+    "_get_math_sdp_enabled",
+    "_get_mem_efficient_sdp_enabled",
+    "_get_mkldnn_enabled",
+    "_get_nnpack_enabled",
+    "_get_warnAlways",
+    "_check_sparse_tensor_invariants",
+    "is_anomaly_enabled",
 )
 """Functions of `torch._C`, all of them C code, that tell a state."""
 
@@ -180,6 +198,11 @@ def _torch_state() -> Iterator[tuple[str, Any]]:
     for name in _MODES:
         if name in held:
             yield name, repr(held[name]())
+
+
+def _torch_seed() -> Any:
+    generator = _torch_c().get("default_generator")
+    return None if generator is None else generator.initial_seed()
 
 
 def _operators() -> Iterator[tuple[str, str]]:

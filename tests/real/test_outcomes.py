@@ -22,7 +22,7 @@ def test_everything_patched_travels_by_name_and_leaves_no_trace(
     assert told["refused"]
     assert set(told["refused"]) <= set(told["bindings"])
     assert told["looked_at"] > 50_000
-    assert told["left"] == []
+    assert told["left"] == {}
 
 
 # In processes that run vLLM

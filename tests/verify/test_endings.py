@@ -86,6 +86,12 @@ def test_a_gap_that_breaks_python_is_a_finding_of_its_own(
     assert "Traceback" not in ended.err
 
 
+def _as_a_terminal_has_them() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for other in (signal.SIGHUP, signal.SIGTERM):
+        signal.signal(other, signal.SIG_DFL)
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGKILL"])
 def test_nothing_is_left_by_a_signal(town: Town, name: str) -> None:
     """No interpreter, and no file but what the next run takes away."""
@@ -100,6 +106,8 @@ def test_nothing_is_left_by_a_signal(town: Town, name: str) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         start_new_session=True,
+        # Whoever runs the tests in the background may have them ignored.
+        preexec_fn=_as_a_terminal_has_them,
     )
     wait_for(lambda: len(_children(town)) == 2)
     running.send_signal(getattr(signal, name))

@@ -89,7 +89,7 @@ HIDDEN: dict[str, tuple[str, str]] = {
     ),
     "in a list that holds itself": (
         "kept = [targets.t0]; kept.append(kept)",
-        "what cannot be named",
+        "the list __main__:kept",
     ),
     "in a context variable": (
         "import contextvars; v = contextvars.ContextVar('v'); v.set(targets.t0)",

@@ -10,6 +10,8 @@ import click
 from ..upstream.collecting import rare_collections
 from .completion import gap_ids
 from .upstream import (
+    FORMATS,
+    LEVELS,
     check_package,
     index_options,
     installed_source,
@@ -18,14 +20,6 @@ from .upstream import (
 )
 
 __all__ = ["command"]
-
-_FORMATS = ("table", "json", "markdown", "github", "sarif", "junit")
-_LEVELS = {
-    "broken": ("broken",),
-    "review": ("broken", "review"),
-    "any": ("broken", "review", "fixed-upstream", "compatible", "cosmetic"),
-    "never": (),
-}
 
 
 @click.command("drift")
@@ -38,11 +32,11 @@ _LEVELS = {
 )
 @click.option("--baseline", metavar="SOURCE", help="Compare with this, not the lock's.")
 @click.option("--package", help="Which upstream it is, where SOURCE does not say.")
-@click.option("--format", "form", type=click.Choice(_FORMATS), default="table")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--fail-on",
-    type=click.Choice(list(_LEVELS)),
+    type=click.Choice(list(LEVELS)),
     default="broken",
     show_default=True,
     help="Verdicts that make the exit code 1.",
@@ -101,7 +95,7 @@ def command(
     run.save()
     render("json" if as_json else form, checked, everything=everything)
     kinds = {finding.verdict.kind for finding in checked.findings}
-    return 1 if kinds & set(_LEVELS[fail_on]) else 0
+    return 1 if kinds & set(LEVELS[fail_on]) else 0
 
 
 def _refuse_unknown(gaps: tuple[str, ...], known: set[str]) -> None:

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..environment.versions import parse
 from ..upstream.collecting import rare_collections
 from .upstream import check_package, index_options, run_of, search_option
-
-if TYPE_CHECKING:
-    from ..upstream.check import Checked
-    from ..upstream.run import Run
 
 __all__ = ["command"]
 
@@ -65,13 +61,16 @@ def command(
         raise click.BadParameter(
             f"--from {first!r} is no version; write it like 0.28.0"
         )
+    from ..upstream.baselines import distribution_of
+
     run, _ = run_of(registry, watch_files, None, **index)
     run.search_all = search_all
     check_package(package, run.watched)
     releases = run.versions(package, first, prereleases=pre)
     if not releases:
         raise click.BadParameter(f"{package} has no release from {first} on")
-    checked = _checked(run, package, releases)
+    name = distribution_of(package)
+    checked = run.check_all([f"{name}=={release}" for release in releases], package)
     gaps = list(dict.fromkeys(one.gap for one in run.watched if one.package == package))
     rows = {
         gap: {r: c.worst_of(gap) for r, c in zip(releases, checked, strict=True)}
@@ -98,23 +97,6 @@ def command(
     else:
         _print(rows, releases)
     return 0
-
-
-def _checked(run: Run, package: str, releases: list[str]) -> list[Checked]:
-    from ..upstream.baselines import distribution_of
-
-    name = distribution_of(package)
-    specs = [f"{name}=={release}" for release in releases]
-    progress = run.sources.progress
-    progress.count("fetching", 0, len(specs))
-    # The network is what takes time: fetched side by side, judged one by one.
-    run.prefetch(specs, package)
-    checked = []
-    for done, spec in enumerate(specs, start=1):
-        checked.append(run.check(spec, package))
-        progress.count(f"checked {spec}", done, len(specs))
-    run.save()
-    return checked
 
 
 def _print(rows: Rows, releases: list[str]) -> None:

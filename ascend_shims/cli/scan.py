@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..upstream.collecting import rare_collections
-from .upstream import installed_source, open_sources, search_option, source_options
+from .upstream import (
+    FORMATS,
+    LEVELS,
+    installed_source,
+    open_sources,
+    search_option,
+    source_options,
+)
 
 if TYPE_CHECKING:
     from ..scan.found import Scanned
@@ -19,14 +26,6 @@ if TYPE_CHECKING:
     from ..upstream.fetching import Releases
 
 __all__ = ["command"]
-
-_FORMATS = ("table", "json", "markdown", "github", "sarif", "junit")
-_LEVELS = {
-    "broken": ("broken",),
-    "review": ("broken", "review"),
-    "any": ("broken", "review", "fixed-upstream", "compatible", "cosmetic"),
-    "never": (),
-}
 
 
 @click.command("scan")
@@ -60,11 +59,11 @@ _LEVELS = {
     help="Write a first registry from what is found.",
 )
 @click.option("--force", is_flag=True, help="Let it take the place of a file.")
-@click.option("--format", "form", type=click.Choice(_FORMATS), default="table")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--fail-on",
-    type=click.Choice(list(_LEVELS)),
+    type=click.Choice(list(LEVELS)),
     default="broken",
     show_default=True,
     help="Verdicts that make the exit code 1; questions count as review.",
@@ -128,7 +127,7 @@ def command(
         click.echo(_next(registry_out, compared), err=True)
     shown = Shown(scanned, compared if named else None, questions, compared)
     show("json" if as_json else form, shown, everything=everything)
-    return 1 if shown.kinds & set(_LEVELS[fail_on]) else 0
+    return 1 if shown.kinds & set(LEVELS[fail_on]) else 0
 
 
 def _is_installed(against: str | None) -> bool:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from ..upstream.watched import Watched
 
 __all__ = [
+    "FORMATS",
+    "LEVELS",
     "again",
     "index_options",
     "open_sources",
@@ -26,6 +28,17 @@ __all__ = [
     "source_options",
     "watched_of",
 ]
+
+FORMATS = ("table", "json", "markdown", "github", "sarif", "junit")
+"""Of what is found in a release."""
+
+LEVELS = {
+    "broken": ("broken",),
+    "review": ("broken", "review"),
+    "any": ("broken", "review", "fixed-upstream", "compatible", "cosmetic"),
+    "never": (),
+}
+"""What --fail-on takes, and the verdicts that make the exit code 1."""
 
 _F = TypeVar("_F", bound=Callable[..., Any])
 

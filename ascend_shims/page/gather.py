@@ -60,7 +60,7 @@ def gather(run: Run, asked: Asked) -> Page:
 
     Raises `SourceUnavailable` or `NoBaselineError`.
     """
-    checked = _checked(run, asked)
+    checked = run.check_all([spec for _, spec in asked.releases], asked.package)
     watched = [one for one in run.watched if one.package == asked.package]
     history = _History(watched)
     for (_, spec), one in zip(asked.releases, checked, strict=True):
@@ -94,20 +94,6 @@ def gather(run: Run, asked: Asked) -> Page:
         changes=tuple(history.changes),
         processes=tuple(_process(one) for one in asked.answers),
     )
-
-
-def _checked(run: Run, asked: Asked) -> list[Checked]:
-    """Each release, fetched side by side and judged one by one."""
-    specs = [spec for _, spec in asked.releases]
-    progress = run.sources.progress
-    progress.count("fetching", 0, len(specs))
-    run.prefetch(specs, asked.package)
-    found = []
-    for done, spec in enumerate(specs, start=1):
-        found.append(run.check(spec, asked.package))
-        progress.count(f"checked {spec}", done, len(specs))
-    run.save()
-    return found
 
 
 # Cells ----------------------------------------------------------------------------

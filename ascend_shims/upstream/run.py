@@ -107,6 +107,22 @@ class Run:
             costs=self._costs(),
         )
 
+    def check_all(self, specs: Sequence[str], package: str = "vllm") -> list[Checked]:
+        """Check several releases, and keep what was found out.
+
+        The network is what takes time: fetched side by side, judged one by one.
+        Raises `SourceUnavailable` or `NoBaselineError`.
+        """
+        progress = self.sources.progress
+        progress.count("fetching", 0, len(specs))
+        self.prefetch(specs, package)
+        checked = []
+        for done, spec in enumerate(specs, start=1):
+            checked.append(self.check(spec, package))
+            progress.count(f"checked {spec}", done, len(specs))
+        self.save()
+        return checked
+
     def save(self) -> None:
         """Keep what was found out, for the next command."""
         for baseline in self._baselines.values():

@@ -2,7 +2,7 @@
 
 `from m import f` leaves a second reference to `f` behind that a write to `m.f`
 does not change. When a slot's visible value changes, every such reference in
-the namespace of a loaded module or class follows, found by identity in the
+the namespace of a class or loaded module follows, found by identity in the
 plain dictionaries: nothing is asked of the objects themselves, so no lazy
 import fires.
 """
@@ -12,10 +12,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from types import MethodType, ModuleType
 from typing import Any
 
-from .slot import is_class, is_module, namespace
+from .slot import MissingTargetError, is_class, is_module, namespace, resolve
 
 __all__ = ["Alias", "Move", "find", "rebindable"]
 
@@ -81,13 +82,11 @@ def _root(owner: ModuleType | type) -> str:
     return name.partition(".")[0] if type(name) is str else ""
 
 
-def _modules(skip: tuple[str, ...]) -> Iterator[ModuleType]:
+def _modules() -> Iterator[ModuleType]:
     seen: set[int] = set()
-    for name, module in list(sys.modules.items()):
+    for module in list(sys.modules.values()):
         # A module may stand in sys.modules under several names.
-        if id(module) in seen or name.partition(".")[0] in skip:
-            continue
-        if is_module(module):
+        if id(module) not in seen and is_module(module):
             seen.add(id(module))
             yield module
 
@@ -105,46 +104,81 @@ def _holders(
             yield Alias(owner, name, value, move)
 
 
+def _classes() -> list[type]:
+    """Every class that there is, those that nobody needs any more as well."""
+    found: list[type] = [object]
+    seen = {id(object)}
+    # What is found on the way is looked at in its turn.
+    for cls in found:
+        heirs: list[type] = type.__subclasses__(cls)
+        for heir in heirs:
+            if id(heir) not in seen:
+                seen.add(id(heir))
+                found.append(heir)
+    return found
+
+
+def _is_at_home(cls: type) -> bool:
+    """Whether the place that a class names holds it."""
+    module = namespace(cls).get("__module__")
+    name = type.__dict__["__qualname__"].__get__(cls)
+    try:
+        return resolve(f"{module}:{name}").read() is cls
+    except MissingTargetError:
+        return False
+
+
+def _near(among: tuple[str, ...]) -> Iterator[ModuleType | type]:
+    """Modules of some packages, and classes that name one of these as theirs."""
+    owners: list[ModuleType | type] = [*_modules(), *_classes()]
+    return (owner for owner in owners if _root(owner) in among)
+
+
+def _reached(also: Iterable[ModuleType | type]) -> Iterator[ModuleType | type]:
+    """All modules and the classes that these lead to, by whatever name."""
+    classes = {id(cls): cls for cls in _classes()}
+    ids = frozenset(classes)
+    waiting: list[ModuleType | type] = [*_modules(), *also]
+    seen = set(map(id, waiting))
+    for owner in waiting:
+        yield owner
+        for key in ids.intersection(map(id, list(namespace(owner).values()))) - seen:
+            seen.add(key)
+            waiting.append(classes[key])
+
+
 def find(
     moves: Iterable[Move],
     *,
     skip: tuple[str, ...] = (),
+    among: tuple[str, ...] | None = None,
     also: Iterable[ModuleType | type] = (),
 ) -> list[Alias]:
-    """Every reference to an old value in a loaded module's or class's namespace.
+    """Every reference to an old value in a class's or loaded module's namespace.
 
-    `skip` names top-level packages to leave alone, `also` namespaces to look at
-    although nothing may lead to them any more.
+    Args:
+        moves: the old values.
+        skip: top-level packages to leave alone.
+        among: the only top-level packages to look in; None: everywhere.
+        also: namespaces to look at although they may be those of modules that are not
+            loaded any more.
     """
     wanted = {id(move.old): move for move in moves if rebindable(move.old)}
     if not wanted:
         return []
+    # One pass at C speed says of most namespaces that there is nothing. By ids: a
+    # value, and its class, may hash or compare in its own way.
+    signs = frozenset([*wanted, id(MethodType)])
     found: list[Alias] = []
-    visited: set[int] = set()
-    classes: list[type] = []
-
-    def visit(owner: ModuleType | type) -> None:
-        visited.add(id(owner))
+    for owner in _reached(also) if among is None else _near(among):
         values = namespace(owner)
-        # A few passes at C speed decide for most namespaces that there is nothing.
         held = list(values.values())
-        types = list(map(type, held))
-        # By their ids: a class may have a metaclass that hashes or compares.
-        kinds = dict(zip(map(id, types), types, strict=True))
-        if id(MethodType) in kinds or not wanted.keys().isdisjoint(map(id, held)):
-            holders = _holders(list(values.items()), owner, wanted)
-            found.extend(one for one in holders if _root(owner) not in skip)
-        metaclasses = {key for key, kind in kinds.items() if issubclass(kind, type)}
-        if metaclasses:
-            classes.extend(value for value in held if id(type(value)) in metaclasses)
-
-    for module in _modules(skip):
-        visit(module)
-    while classes:
-        cls = classes.pop()
-        if id(cls) not in visited:
-            visit(cls)
-    for owner in also:
-        if id(owner) not in visited:
-            visit(owner)
+        if signs.isdisjoint(map(id, chain(held, map(type, held)))):
+            continue
+        # A class that was evicted must not be kept alive by being remembered; one that
+        # goes by another name is reached by the look everywhere.
+        if among is not None and is_class(owner) and not _is_at_home(owner):
+            continue
+        if _root(owner) not in skip:
+            found += _holders(list(values.items()), owner, wanted)
     return found

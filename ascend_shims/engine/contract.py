@@ -7,6 +7,7 @@ against an older release is refused at apply time and not at its first call.
 from __future__ import annotations
 
 import inspect
+import itertools
 from collections.abc import Callable
 from inspect import Parameter
 from typing import Any
@@ -23,17 +24,19 @@ class BrokenContractError(ShimsError):
     """Upstream is not what a patch relies on; nothing was written."""
 
 
-def _parameters(function: Any, skip: int) -> list[Parameter] | None:
-    """Parameters after the first `skip` positional ones; None where unknowable."""
+def _parameters(function: Any) -> list[Parameter] | None:
+    """None where they are unknowable."""
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        return list(inspect.signature(function).parameters.values())
     except (TypeError, ValueError):
         # Some built-ins have no signature; then there is nothing to compare.
         return None
-    while skip and parameters and parameters[0].kind in _POSITIONAL:
-        parameters.pop(0)
-        skip -= 1
-    return parameters
+
+
+def _filled(parameters: list[Parameter], count: int) -> list[Parameter]:
+    """The leading parameters, at most `count`, that take a position."""
+    leading = parameters[:count]
+    return list(itertools.takewhile(lambda one: one.kind in _POSITIONAL, leading))
 
 
 class _Taker:
@@ -135,21 +138,18 @@ def check_calls(
     `skip` leading parameters of `replacement` are filled by the engine (the
     `call` of a wrapper). `said` names both in the message.
     """
-    wanted = _parameters(target, 0)
-    offered = _parameters(replacement, skip)
+    wanted, offered = _parameters(target), _parameters(replacement)
     if wanted is None or offered is None:
         return
-    complaint = _taken(replacement, wanted, skip) or _complaint(wanted, offered)
+    filled = _filled(offered, skip)
+    complaint = _taken(filled, wanted) or _complaint(wanted, offered[len(filled) :])
     if complaint:
         allowed = _spell(wanted)
         raise BrokenContractError(f"{said} {complaint}; upstream allows {allowed}")
 
 
-def _taken(
-    replacement: Callable[..., Any], wanted: list[Parameter], skip: int
-) -> str | None:
+def _taken(filled: list[Parameter], wanted: list[Parameter]) -> str | None:
     """A name by which callers may pass something and which the engine fills."""
-    filled = list(inspect.signature(replacement).parameters.values())[:skip]
     names = {p.name for p in wanted if p.kind in _NAMED}
     for mine in filled:
         if mine.kind is Parameter.POSITIONAL_OR_KEYWORD and mine.name in names:

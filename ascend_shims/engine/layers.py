@@ -233,6 +233,8 @@ class SlotState:
     """Whether a layer in `visible` has stepped aside since it was written."""
     aside: set[str] = field(default_factory=set)
     """The gaps whose layers have."""
+    checked: list[Layer] = field(default_factory=list)
+    """The layers that are known to fit over the present base."""
 
     def fold(self, layers: list[Layer]) -> tuple[Any, list[Callable[[], None]]]:
         """The raw value with `layers` over the base. Changes nothing."""
@@ -240,12 +242,21 @@ class SlotState:
             return self.base, []
         value = beneath_of(self.slot, self.base)
         retire = []
+        known = self.checked if self._hides_layers else []
         for layer in sorted(layers, key=lambda one: one.order):
-            layer.check(self.slot, value)
+            if not any(layer is one for one in known):
+                layer.check(self.slot, value)
             wrapper = layer.build(self.slot, value)
             value = wrapper.raw
             retire.append(wrapper.retire)
         return value, retire
+
+    @property
+    def _hides_layers(self) -> bool:
+        """Whether a layer sees the same whatever lies between it and the base: what
+        stands in front of a function looks like it."""
+        function = peel(self.base)
+        return callable(function) and not isinstance(function, type)
 
     @property
     def laid(self) -> list[tuple[Layer, Callable[[], None]]]:

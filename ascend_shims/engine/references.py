@@ -7,7 +7,8 @@ changed in the meantime is left alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from types import MethodType
 from typing import Any
@@ -16,11 +17,16 @@ from .aliases import Alias, Move, find
 from .slot import ABSENT, Slot
 from .wrappers import mark_of
 
-__all__ = ["References", "Stuck"]
+__all__ = ["Moved", "Outside", "References", "Stuck"]
+
+
+Outside = Callable[[list[Any], list[Any]], list[int] | None]
+"""Values, and what of ours holds them for the moment, to how many references there are
+besides; None where that cannot be told."""
 
 
 @dataclass
-class _Moved:
+class Moved:
     """A reference that we changed."""
 
     slot: Slot
@@ -42,7 +48,7 @@ class References:
     """The references elsewhere to the values of our slots."""
 
     def __init__(self) -> None:
-        self._moved: dict[tuple[int, str], _Moved] = {}
+        self._moved: dict[tuple[int, str], Moved] = {}
         self._moves: list[Move] = []
         self.skip: tuple[str, ...] = ()
         """Top-level packages whose references are left alone: the patches' own."""
@@ -78,21 +84,38 @@ class References:
             final[id(move.old)] = move
         return {key: m for key, m in final.items() if m.old is not m.new}
 
-    def settle(self) -> list[Stuck]:
-        """Do what is queued. What cannot be done is returned, and tried again."""
-        moves, queued = self.pending(), self._moves
+    def settle(self, outside: Outside, near: tuple[str, ...] = ()) -> list[Stuck]:
+        """Do what is queued. What cannot be done is returned, and tried again.
+
+        Args:
+            outside: counts the references to values that are not ours, given what
+                else of ours holds them.
+            near: top-level packages that are likely to hold them all, first to last.
+        """
+        moves, queued = list(self.pending().values()), self._moves
         self._moves = []
-        owners = [one.slot.owner for one in self._moved.values()]
-        stuck = []
+        stuck: list[Stuck] = []
         try:
-            for alias in find(moves.values(), skip=self.skip, also=owners):
-                slot = Slot(alias.owner, alias.name, str(alias))
-                if alias.move.everywhere or self.has_moved(slot):
-                    stuck += self._follow(slot, alias)
+            for among in _looks(near):
+                # Counted anew after each look: what it found is ours by now.
+                sought = _held(moves, outside, [moves, queued])
+                if not sought:
+                    break
+                stuck = self._move(sought, among)
         except BaseException:
             # Those that moved hold no old value any more, and are not found again.
             self._moves = queued
             raise
+        return stuck
+
+    def _move(self, moves: list[Move], among: tuple[str, ...] | None) -> list[Stuck]:
+        """Have the references found there follow. Returns those that could not."""
+        owners = [one.slot.owner for one in self._moved.values()]
+        stuck = []
+        for alias in find(moves, skip=self.skip, among=among, also=owners):
+            slot = Slot(alias.owner, alias.name, str(alias))
+            if alias.move.everywhere or self.has_moved(slot):
+                stuck += self._follow(slot, alias)
         return stuck
 
     def _follow(self, slot: Slot, alias: Alias) -> list[Stuck]:
@@ -114,7 +137,7 @@ class References:
         original = _origin(move.old, move) if known is None else known.original
         self._remember(slot, original, move.new)
 
-    def _known(self, slot: Slot, held: Any) -> _Moved | None:
+    def _known(self, slot: Slot, held: Any) -> Moved | None:
         """What we know of a reference, if it is still the one that we moved."""
         known = self._moved.get(slot.key)
         if known is not None and known.value is not held:
@@ -126,7 +149,25 @@ class References:
     def _remember(self, slot: Slot, original: Any, value: Any) -> None:
         self._moved.pop(slot.key, None)
         if value is not original:
-            self._moved[slot.key] = _Moved(slot, original, value)
+            self._moved[slot.key] = Moved(slot, original, value)
+
+
+_MANY = 1000
+"""Modules. In a process with fewer a look everywhere costs no more than one nearby."""
+
+
+def _looks(near: tuple[str, ...]) -> list[tuple[str, ...] | None]:
+    """Where to look, one place after the other; None is everywhere."""
+    few = len(sys.modules) < _MANY
+    return [None] if few else [*((package,) for package in near), None]
+
+
+def _held(moves: list[Move], outside: Outside, ours: list[Any]) -> list[Move]:
+    """The moves whose old value somebody else refers to, or may refer to."""
+    counts = outside([move.old for move in moves], ours)
+    if counts is None:
+        return moves
+    return [move for move, count in zip(moves, counts, strict=True) if count > 0]
 
 
 def _origin(held: Any, move: Move) -> Any:

@@ -39,6 +39,7 @@ class _Absent:
 ABSENT = _Absent()
 
 _MODULE_DICT: Any = vars(ModuleType)["__dict__"]
+_CLASS_DICT: Any = vars(type)["__dict__"]
 
 _IMMUTABLE_TYPE = 1 << 8  # Py_TPFLAGS_IMMUTABLETYPE
 
@@ -57,7 +58,7 @@ def namespace(owner: object) -> dict[str, Any]:
     Raises `TypeError` for anything that has none.
     """
     if is_class(owner):
-        return type.__dict__["__dict__"].__get__(owner)  # type: ignore[no-any-return]
+        return _CLASS_DICT.__get__(owner)  # type: ignore[no-any-return]
     if issubclass(type(owner), ModuleType):
         # A subclass of modules may have made `__dict__` a property of its own.
         return _MODULE_DICT.__get__(owner)  # type: ignore[no-any-return]

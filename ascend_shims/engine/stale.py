@@ -12,7 +12,6 @@ have more references than we ourselves hold.
 from __future__ import annotations
 
 import functools
-import gc
 import sys
 from collections.abc import Iterable, Iterator
 from types import CellType, FunctionType, MethodType
@@ -21,22 +20,11 @@ from typing import Any
 from .aliases import rebindable
 from .heap import Heap
 from .layers import SlotState
+from .references import Outside
 from .slot import ABSENT, is_class, is_module, namespace
 from .wrappers import mark_of, peel
 
 __all__ = ["holders_of", "stale_references"]
-
-_LINKS = (
-    FunctionType,
-    CellType,
-    tuple,
-    dict,
-    functools.partial,
-    staticmethod,
-    classmethod,
-    property,
-)
-"""What a wrapper of ours is made of."""
 
 _CARRIERS = {
     functools.partial: "a functools.partial",
@@ -49,31 +37,37 @@ _CARRIERS = {
 
 
 def stale_references(
-    states: Iterable[SlotState], rebound: Iterable[Any], *, skip: tuple[str, ...] = ()
+    states: Iterable[SlotState], outside: Outside, *, skip: tuple[str, ...] = ()
 ) -> list[str]:
     """One line for each reference that still leads to an unpatched value.
 
     Args:
         states: the slots to look for.
-        rebound: values that we keep in order to put them back elsewhere.
+        outside: counts the references to values that are not ours.
         skip: top-level packages that mean to hold what they hold.
     """
-    kept = list(rebound)
-    suspects = {
-        id(peel(state.base)): (state.slot.target, peel(state.base))
-        for state in states
-        # Where only one binding is patched, all others are stock on purpose, and
-        # what upstream borrowed is in its owner's hands.
-        if not (state.is_binding or state.borrowed) and _is_held_elsewhere(state, kept)
-    }
+    # Where only one binding is patched, all others are stock on purpose, and what
+    # upstream borrowed is in its owner's hands.
+    suspects = [one for one in states if not (one.is_binding or one.borrowed)]
+    suspects = [one for one in suspects if _can_be_held(one)]
+    counts = outside([peel(one.base) for one in suspects], [])
+    if counts is not None:
+        pairs = zip(suspects, counts, strict=True)
+        suspects = [one for one, count in pairs if count > 0]
     if not suspects:
         return []
-    search = _Search([old for _, old in suspects.values()], skip)
+    search = _Search([peel(one.base) for one in suspects], skip)
     return sorted(
-        f"{target} is held by {place}"
-        for target, old in suspects.values()
-        for place in set(search.places(old))
+        f"{one.slot.target} is held by {place}"
+        for one in suspects
+        for place in set(search.places(peel(one.base)))
     )
+
+
+def _can_be_held(state: SlotState) -> bool:
+    """Whether identity with the unpatched value means being a reference to it."""
+    old = peel(state.base)
+    return state.base is not ABSENT and callable(old) and rebindable(old)
 
 
 def holders_of(values: list[Any], skip: tuple[str, ...] = ()) -> list[list[str]]:
@@ -82,40 +76,6 @@ def holders_of(values: list[Any], skip: tuple[str, ...] = ()) -> list[list[str]]
         return []
     search = _Search(values, skip)
     return [sorted(set(search.places(value))) for value in values]
-
-
-def _is_held_elsewhere(state: SlotState, kept: list[Any]) -> bool:
-    """Whether something besides ourselves refers to the unpatched value."""
-    old = peel(state.base)
-    if state.base is ABSENT or not callable(old) or not rebindable(old):
-        return False
-    # The state's base or the descriptor in it, `old`, and getrefcount's argument.
-    own = (
-        3
-        + _edges_into(old, [state.visible, *state.retire])
-        + sum(one is old for one in kept) * 2
-    )
-    return sys.getrefcount(old) > own
-
-
-def _edges_into(old: Any, roots: list[Any]) -> int:
-    """References to `old` from the parts that a wrapper is made of."""
-    count, seen, queue = 0, {id(old)}, roots
-    while queue:
-        for part in gc.get_referents(queue.pop()):
-            if part is old:
-                count += 1
-            elif id(part) not in seen and _is_link(part):
-                seen.add(id(part))
-                queue.append(part)
-    return count
-
-
-def _is_link(part: Any) -> bool:
-    if type(part) is dict:
-        # A function refers to its module's globals; those are not ours to count.
-        return "__builtins__" not in part
-    return isinstance(part, _LINKS)
 
 
 class _Search:

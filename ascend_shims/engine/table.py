@@ -18,7 +18,8 @@ from ..errors import ShimsError
 from .aliases import Move, rebindable
 from .choose import home, is_borrowed
 from .layers import Layer, SlotState
-from .references import References, Stuck
+from .outside import count_outside
+from .references import Moved, References, Stuck
 from .slot import ABSENT, Slot
 from .stale import stale_references
 from .wrappers import lead, mark_of, peel
@@ -67,6 +68,10 @@ class _Left:
     """What it leads to now."""
 
 
+_OURS = (SlotState, _Left, Moved, Move, References)
+"""What our values are held by."""
+
+
 def _kept(left: list[_Left]) -> list[tuple[_Left, Any]]:
     """Those that somebody still holds, each with the wrapper, which may be the last
     holder of another one."""
@@ -99,7 +104,10 @@ class Table:
 
     def state_at(self, slot: Slot, gap: str) -> SlotState | None:
         """What we know of this very slot, where it carries a layer of `gap`."""
-        states = [s for s in self.states_of(gap) if s.slot.key == slot.key]
+        here = [s for s in self._earlier if s.slot.key == slot.key]
+        if (current := self._states.get(slot.key)) is not None:
+            here.insert(0, current)
+        states = [s for s in here if any(one.gap == gap for one in s.layers)]
         return next((s for s in states if s.is_live), states[-1] if states else None)
 
     @property
@@ -124,10 +132,10 @@ class Table:
 
     def stale(self) -> list[str]:
         """References to unpatched values that could not be moved along."""
+        # A wrapper that nobody kept leaves a note that holds its base.
+        self._forget_unkept()
         states = [state for state in self._states.values() if state.is_live]
-        return stale_references(
-            states, self.references.originals, skip=self.references.skip
-        )
+        return stale_references(states, self._outside, skip=self.references.skip)
 
     def add(self, additions: Iterable[tuple[Slot, Layer]]) -> None:
         """Lay each layer on its slot: all of them, or none and raise.
@@ -201,6 +209,7 @@ class Table:
         self._lead_left(state, old, change.value)
         self._queue(state, old, change.value, [*state.layers, *change.layers])
         state.layers, state.visible = change.layers, change.value
+        state.checked = change.layers
         state.retire, state.dirty = change.retire, False
         state.aside.clear()
         self._place(state)
@@ -253,12 +262,14 @@ class Table:
         One may have come from the slot just before and been bound just after the
         last look, or have come back with a foreign patch that left.
         """
-        for key, here in list(self._left.items()):
-            kept = _kept(here)
-            self._left[key] = [one for one, _ in kept]
-            if not kept:
-                del self._left[key]
+        for kept in self._forget_unkept():
             self.references.queue(Move(w, o.to, o.origin) for o, w in kept)
+
+    def _forget_unkept(self) -> list[list[tuple[_Left, Any]]]:
+        """What is still held of the wrappers that have left, slot by slot."""
+        found = {key: _kept(here) for key, here in self._left.items()}
+        self._left = {k: [one for one, _ in kept] for k, kept in found.items() if kept}
+        return list(found.values())
 
     def _queue(
         self, state: SlotState, old: Any, new: Any, layers: Iterable[Layer]
@@ -371,7 +382,12 @@ class Table:
         """
         self._carry_bases()
         self._queue_left()
-        return self.references.settle()
+        return self.references.settle(self._outside, self.upstreams)
+
+    def _outside(self, values: list[Any], more: list[Any]) -> list[int] | None:
+        """How many references to each value neither we nor `more` hold."""
+        roots = [*self._all(), self._left, self.references, *more]
+        return count_outside(values, roots, kinds=_OURS)
 
     def _carry_bases(self) -> None:
         """A binding that we patched may be a reference to another slot's value.
@@ -382,7 +398,7 @@ class Table:
         bound = [s for s in self._all() if s.is_binding or not s.layers]
         for move in self.references.pending().values():
             for state in [s for s in bound if s.base is move.old]:
-                state.base = move.new
+                state.base, state.checked = move.new, []
                 self.references.carried(state.slot, move)
                 state.dirty = True
                 # What is buried, or refuses, is up to `tidy`.

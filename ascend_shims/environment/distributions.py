@@ -80,10 +80,10 @@ def _claims(info: Path, init: Path) -> str | None:
         top = info / "top_level.txt"
         claimed = top.is_file() and init.parent.name in top.read_text().split()
         return "" if claimed else None
-    for line in record.read_text(encoding="utf-8", errors="replace").splitlines():
-        if line.startswith(f"{relative},"):
-            return line.split(",")[1]
-    return None
+    # Not line by line: a large package records thousands of files.
+    text = "\n" + record.read_text(encoding="utf-8", errors="replace")
+    _, found, rest = text.partition(f"\n{relative},")
+    return rest.partition("\n")[0].partition(",")[0] if found else None
 
 
 def _digest(file: Path) -> str:

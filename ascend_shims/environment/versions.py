@@ -53,6 +53,7 @@ def _admits_prereleases(range_: str) -> bool:
     return False
 
 
+@lru_cache(maxsize=1024)
 def fit(raw: str | None, range_: str) -> Fit:
     """How the version `raw` stands to `range_`.
 

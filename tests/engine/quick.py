@@ -3,7 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterable
+from types import ModuleType
+from typing import Any
 
+import pytest
+
+from ascend_shims.engine import aliases
 from ascend_shims.environment import Device, Distribution, Environment
 from ascend_shims.plan import Plan, make_plan
 from ascend_shims.process import Process
@@ -12,7 +18,27 @@ from ascend_shims.switches import Switches
 
 from .world import World
 
-__all__ = ["QuickProcess"]
+__all__ = ["QuickProcess", "narrow"]
+
+
+def narrow(
+    context: pytest.MonkeyPatch, modules: Callable[[], Iterable[ModuleType]]
+) -> None:
+    """Have references looked for in `modules` and their classes only: nothing else can
+    hold what is patched there."""
+
+    def classes() -> list[type]:
+        found: list[type] = []
+        spaces: list[Any] = [*modules()]
+        for space in spaces:
+            inside = [one for one in list(vars(space).values()) if type(one) is type]
+            fresh = [one for one in inside if all(one is not old for old in found)]
+            found += fresh
+            spaces += fresh
+        return found
+
+    context.setattr(aliases, "_modules", modules)
+    context.setattr(aliases, "_classes", classes)
 
 
 class QuickProcess(Process):
@@ -30,4 +56,6 @@ class QuickProcess(Process):
 
     def report_on(self, plan: Plan) -> Report:
         standings = [self._engine.standing(planned) for planned in plan.gaps]
-        return make_report(plan, standings, process={}, rebound=[], stale=[])
+        return make_report(
+            plan, standings, process={"pid": 1, "role": "main"}, rebound=[], stale=[]
+        )

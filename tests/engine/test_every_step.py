@@ -22,13 +22,12 @@ from typing import Any
 
 import pytest
 
-from ascend_shims.engine import aliases
 from ascend_shims.engine.table import RestoreError
 from ascend_shims.engine.wrappers import mark_of, peel
 from ascend_shims.processes.address import listening
 from ascend_shims.states import State
 
-from .quick import QuickProcess
+from .quick import QuickProcess, narrow
 from .steps import KINDS, Steps
 from .world import P, World
 
@@ -97,11 +96,10 @@ class Scene:
         mine = [world.up, *(f"{world.up}.{name}" for name in UPSTREAM)]
         mine.append(f"{world.prefix}_user")
 
-        def modules(skip: tuple[str, ...]) -> Iterator[ModuleType]:
-            # Nothing but these modules can hold what is patched here.
-            return (sys.modules[name] for name in mine if name in sys.modules)
+        def modules() -> list[ModuleType]:
+            return [sys.modules[name] for name in mine if name in sys.modules]
 
-        monkeypatch.setattr(aliases, "_modules", modules)
+        narrow(monkeypatch, modules)
         self.steps = Steps(monkeypatch)
         self.process = QuickProcess(world)
         self.process._follows_forks = True

@@ -52,6 +52,7 @@ from ascend_shims.switches import Switches
 
 from ..fresh import LONG
 from .failing import Failure, InjectedError
+from .quick import narrow
 from .world import P, World
 
 SOAK = os.environ.get("ASCEND_SHIMS_SOAK") == "1"
@@ -119,7 +120,9 @@ class QuickProcess(Process):
         # What fails is to fail while a plan is reached.
         self.failure.at = None
         standings = [self._engine.standing(planned) for planned in plan.gaps]
-        return make_report(plan, standings, process={}, rebound=[], stale=[])
+        return make_report(
+            plan, standings, process={"pid": 1, "role": "main"}, rebound=[], stale=[]
+        )
 
     @property
     def on(self) -> set[str]:
@@ -304,14 +307,8 @@ class Machine(RuleBasedStateMachine):
         )
         for gap, patches in PATCHES.items():
             self.world.gap(gap, *patches)
-        # Nothing but these modules can hold what is patched here.
-        look = aliases._modules
-
-        def modules(skip: tuple[str, ...]) -> Iterator[ModuleType]:
-            mine = (self.world.up, self.world.prefix)
-            return (m for m in look(skip) if m.__name__.startswith(mine))
-
-        self.context.setattr(aliases, "_modules", modules)
+        look, mine = aliases._modules, (self.world.up, self.world.prefix)
+        narrow(self.context, lambda: [m for m in look() if m.__name__.startswith(mine)])
         self.failure = Failure(self.context)
         self.process = QuickProcess(self.world, self.failure)
         self.meta_path = list(sys.meta_path)

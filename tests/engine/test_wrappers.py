@@ -503,3 +503,90 @@ def test_a_deep_copy_is_made_once() -> None:
     wrapper = stood(Counter(), lambda x=1: x).raw
     first, second = copy.deepcopy([wrapper, wrapper])
     assert first is second
+
+
+def keyed(*, x: int = 1) -> int:
+    return x
+
+
+async def keyed_soon(*, x: int = 1) -> int:
+    return x
+
+
+def keyed_stream(*, x: int = 1) -> Any:
+    yield x
+    return x
+
+
+async def keyed_stream_soon(*, x: int = 1) -> Any:
+    yield x
+
+
+async def _gathered(stream: Any) -> list[int]:
+    return [one async for one in stream]
+
+
+@pytest.mark.parametrize(
+    ("function", "run"),
+    [
+        (keyed, int),
+        (keyed_soon, asyncio.run),
+        (keyed_stream, lambda stream: next(iter(stream))),
+        (keyed_stream_soon, lambda stream: asyncio.run(_gathered(stream))[0]),
+        (functools.lru_cache(keyed), int),
+    ],
+    ids=["plain", "coroutine", "generator", "asynchronous generator", "proxy"],
+)
+def test_keywords_go_through_a_wrapper_and_through_a_retired_one(
+    function: Any, run: Callable[[Any], int]
+) -> None:
+    through = functools.partial(lambda call, **k: call(**k), function)
+    for call in (through, function):
+        wrapper = stood(function, call)
+        assert run(wrapper.raw(x=5)) == 5
+        wrapper.retire()
+        assert run(wrapper.raw(x=7)) == 7
+
+
+def test_a_proxy_in_a_class_passes_the_instance_and_what_else_there_is(
+    world: World,
+) -> None:
+    world.upstream(
+        """
+        import functools
+        class C:
+            @functools.lru_cache
+            def m(self, x, *, k=0): return self, x, k
+        """
+    ).gap("one", P("a:C.m", "noted"))
+    a = world.import_()
+    one = a.C()
+    world.apply()
+    assert one.m(1, k=2) == ("noted", (one, 1, 2))
+    assert a.C.m(one, 1, k=2) == ("noted", (one, 1, 2))
+
+
+@pytest.mark.parametrize(
+    "body", ["def m(self, *, x=1): return x", "async def m(self, *, x=1): return x"]
+)
+def test_an_inherited_member_takes_keywords_and_keeps_its_nature(
+    world: World, body: str
+) -> None:
+    world.upstream(f"class B:\n    {body}\nclass C(B): pass\n")
+    world.gap("one", P("a:C.m", "through"))
+    a = world.import_()
+    world.apply()
+    told = a.C().m(x=5)
+    assert (asyncio.run(told) if inspect.iscoroutine(told) else told) == 5
+    assert vars(a.C)["m"].__qualname__ == "B.m"
+    assert inspect.iscoroutinefunction(vars(a.C)["m"]) is body.startswith("async")
+    assert inspect.signature(a.C.m) == inspect.signature(a.B.m)
+
+
+def test_a_copy_of_a_proxy_is_made_with_the_memory_of_the_others() -> None:
+    """What refers to one object twice does so in the copy."""
+    op = Op()
+    raw = stood(op, lambda x: x).raw
+    first, second = copy.deepcopy([raw, op])
+    assert first is second
+    assert first is not op

@@ -18,13 +18,23 @@ from .environment.device import DeviceRequest
 from .environment.versions import parse
 from .errors import ConfigurationError
 
-__all__ = ["ELSEWHERE", "NAMES", "Choice", "SwitchError", "Switches", "read_switches"]
+__all__ = [
+    "ELSEWHERE",
+    "NAMES",
+    "Choice",
+    "SwitchError",
+    "Switches",
+    "meant",
+    "read_switches",
+]
 
 Mode = Literal["auto", "on", "off"]
 Prefer = Literal["plugin", "shims"]
 
 _PREFIX = "ASCEND_SHIMS"
 _REGISTRY = "ASCEND_SHIMS_REGISTRY"
+_REGISTRIES = "ASCEND_SHIMS_REGISTRIES"
+_ALL_REGISTRIES, _NO_REGISTRY = "all", "none"
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
 
@@ -36,6 +46,7 @@ NAMES = {
     "ASCEND_SHIMS_DISABLE": "gaps to leave off, separated by commas",
     "ASCEND_SHIMS_ONLY": "gaps to apply, all others off",
     "ASCEND_SHIMS_PREFER": "plugin (default) or shims, where both close a gap",
+    "ASCEND_SHIMS_REGISTRIES": "installed plugins' registries, all (default) or none",
     "ASCEND_SHIMS_REGISTRY": "path of another registry",
     "ASCEND_SHIMS_STRICT": "1: a gap that is wanted but not applied is an error",
 }
@@ -50,6 +61,7 @@ ELSEWHERE = frozenset(
         "ASCEND_SHIMS_GUARD",
         "ASCEND_SHIMS_GUARD_DETECTORS",
         "ASCEND_SHIMS_GUARD_REPORT",
+        "ASCEND_SHIMS_LANG",
         "ASCEND_SHIMS_RANKS",
         "ASCEND_SHIMS_RANKS_PATIENCE",
         "ASCEND_SHIMS_REF",
@@ -90,6 +102,8 @@ class Switches:
     disable: frozenset[str] = frozenset()
     strict: bool = False
     registry: Path | None = None
+    namespaces: frozenset[str] | None = None
+    """Registries of installed plugins to take; None: all."""
     allow: frozenset[str] = frozenset()
     """Packages that a registry may take its patches from, besides ours."""
     device: DeviceRequest = "auto"
@@ -104,10 +118,12 @@ class Switches:
         """What was chosen for one gap."""
         if self.mode == "off":
             return Choice(False, self.said_by["mode"])
-        if gap in self.disable:
-            return Choice(False, self.said_by[gap])
+        off = _naming(gap, self.disable)
+        if off is not None:
+            return Choice(False, self.said_by[off])
         if self.only is not None:
-            return Choice(gap in self.only, self.said_by["only"])
+            named = _naming(gap, self.only) is not None
+            return Choice(named, self.said_by["only"])
         if self.mode == "on":
             return Choice(True, self.said_by["mode"])
         return Choice(None, "default")
@@ -121,13 +137,14 @@ class Switches:
         """A complaint for each gap that is named and is not one of `gaps`."""
         known = list(gaps)
         listed = f"; there are {', '.join(known)}"
+        namespaces = {f"{gap.rpartition('/')[0]}{_ALL}" for gap in known if "/" in gap}
         named = [*sorted(self.disable), *sorted(self.only or ())]
         return tuple(
             f"{self.said_by.get(name, self.said_by.get('only'))} names the gap "
             f"{name!r}, which is not in the registry"
-            f"{_nearest(name, known) or listed}"
+            f"{_nearest(name, [*known, *sorted(namespaces)]) or listed}"
             for name in named
-            if name not in known
+            if name not in known and name not in namespaces
         )
 
     def narrowed(
@@ -150,7 +167,7 @@ class Switches:
         if wanted is not None:
             who["only"] = said_by
         if wanted is not None and self.only is not None:
-            wanted &= self.only
+            wanted = _common(wanted, self.only)
         return replace(
             self,
             only=self.only if wanted is None else wanted,
@@ -171,7 +188,10 @@ class Switches:
             "ASCEND_SHIMS": "" if self.mode == "auto" else self.mode,
             "ASCEND_SHIMS_DISABLE": ",".join(sorted(self.disable)),
             "ASCEND_SHIMS_STRICT": "1" if self.strict else "",
-            "ASCEND_SHIMS_REGISTRY": str(self.registry or ""),
+            _REGISTRY: str(self.registry or ""),
+            _REGISTRIES: ""
+            if self.namespaces is None
+            else ",".join(sorted(self.namespaces)) or _NO_REGISTRY,
             "ASCEND_SHIMS_ALLOW": ",".join(sorted(self.allow)),
             "ASCEND_SHIMS_DEVICE": "" if self.device == "auto" else self.device,
             "ASCEND_SHIMS_PREFER": "" if self.prefer == "plugin" else self.prefer,
@@ -185,6 +205,31 @@ class Switches:
         elif self.only is not None:
             said["ASCEND_SHIMS_ONLY"] = ",".join(sorted(self.only))
         return {name: value for name, value in said.items() if value}
+
+
+_ALL = "/*"
+"""Behind a namespace: all gaps of that registry."""
+
+
+def _naming(gap: str, names: frozenset[str]) -> str | None:
+    """The one of `names` that means a gap: itself, or its namespace with all in it."""
+    if gap in names:
+        return gap
+    namespace = gap.rpartition("/")[0]
+    every = f"{namespace}{_ALL}"
+    return every if namespace and every in names else None
+
+
+def meant(names: Iterable[str], gaps: Iterable[str]) -> frozenset[str]:
+    """Of `gaps` those that `names` mean, each by itself or by its namespace."""
+    named = frozenset(names)
+    return frozenset(gap for gap in gaps if _naming(gap, named))
+
+
+def _common(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
+    """What both lists name, each by gaps or by namespaces."""
+    here = {name for name in one if _naming(name, other)}
+    return frozenset(here | {name for name in other if _naming(name, one)})
 
 
 def _nearest(word: str, words: Iterable[str]) -> str:
@@ -272,6 +317,10 @@ def read_switches(environ: Mapping[str, str]) -> Switches:
         "only": "ASCEND_SHIMS_ONLY",
         **dict.fromkeys(disable, "ASCEND_SHIMS_DISABLE"),
     }
+    listed = _list(reader.text(_REGISTRIES))
+    namespaces = None if listed <= {_ALL_REGISTRIES} else listed
+    if listed == {_NO_REGISTRY}:
+        namespaces = frozenset()
     registry = reader.text(_REGISTRY)
     if registry:
         said_by["registry"] = _REGISTRY
@@ -282,6 +331,7 @@ def read_switches(environ: Mapping[str, str]) -> Switches:
         strict=reader.truth("ASCEND_SHIMS_STRICT", "off", ()) == "on",
         # From here on a change of directory does not matter.
         registry=Path(registry).absolute() if registry else None,
+        namespaces=namespaces,
         allow=_list(reader.text("ASCEND_SHIMS_ALLOW")),
         device=reader.word("ASCEND_SHIMS_DEVICE", get_args(DeviceRequest)),  # type: ignore[arg-type]
         prefer=reader.word("ASCEND_SHIMS_PREFER", get_args(Prefer)),  # type: ignore[arg-type]

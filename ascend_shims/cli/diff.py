@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .completion import gap_ids
-from .upstream import index_options, own_or_none, run_of
+from .speech import say
+from .upstream import index_options, registry_of, run_of
 
 if TYPE_CHECKING:
     from ..registry import Registry
@@ -57,12 +58,11 @@ def command(
       shims diff kv-cache --to vllm==0.33.0
       shims diff cos-sin --from vllm==0.28.0 --to vllm==0.32.0
     """
-    from ..registry import load
     from ..upstream.changes import changes
     from ..upstream.run import package_of
 
-    run, path = run_of(registry, watch_files, first, **index)
-    known = load(own_or_none(path))
+    run, _ = run_of(registry, watch_files, first, **index)
+    known, _ = registry_of(registry)
     mine = [one for one in run.watched if one.gap == gap]
     _refuse_unknown(gap, known, run.watched)
     about = package or package_of(last)
@@ -109,7 +109,7 @@ def _nothing(
 
         print_json({"schema": 1, "gap": gap, "changes": [], "unpatched": said})
     else:
-        click.echo(f"{gap} relies on nothing upstream: {said}")
+        say(f"{gap} relies on nothing upstream: {said}")
     return 0
 
 
@@ -122,17 +122,17 @@ def _print(
 ) -> None:
     for probe in probes:
         style = _probe_style(probe)
-        click.secho(f"{probe.verdict.sentence}.", fg=style)
+        say(f"{probe.verdict.sentence}.", fg=style)
     for change in found:
         _change(change)
     relied = len(checked.findings) - len(probes)
     if not relied and gap in registry:
         why = " ".join((registry[gap].unpatched or "It has no patches.").split())
-        click.echo(f"Nothing to compare, {gap} has no patches: {why}")
+        say(f"Nothing to compare, {gap} has no patches: {why}")
     elif not relied:
-        click.echo(f"{gap} relies on nothing in {checked.release}.")
+        say(f"{gap} relies on nothing in {checked.release}.")
     elif not found:
-        click.echo(
+        say(
             f"Nothing that {gap} relies on differs between {checked.baseline} and "
             f"{checked.release}."
         )
@@ -145,18 +145,18 @@ def _probe_style(probe: Finding) -> str | None:
 
 def _change(change: Change) -> None:
     verdict = change.finding.verdict
-    click.echo()
-    click.secho(f"{change.finding.watched.candidates[0]}  ({verdict.how})", bold=True)
-    click.echo(f"{verdict.kind}: {verdict.sentence}.")
+    say()
+    say(f"{change.finding.watched.candidates[0]}  ({verdict.how})", bold=True)
+    say(f"{verdict.kind}: {verdict.sentence}.")
     if verdict.moved_to:
-        click.echo(f"now {verdict.moved_to}")
+        say(f"now {verdict.moved_to}")
     if change.ours is None or not change.hunks:
         for line in change.diff:
             click.secho(line, fg=_COLOURS.get(line[:1]))
         return
     click.secho(f"--- {change.old_place}", fg="red")
     click.secho(f"+++ {change.new_place}", fg="green")
-    click.secho(f"=== ours: {change.ours.path}:{change.ours.line}", fg="cyan")
+    say(f"=== ours: {change.ours.path}:{change.ours.line}", fg="cyan")
     for number, hunk in enumerate(change.hunks, start=1):
         _hunk(number, len(change.hunks), hunk, change)
 
@@ -164,8 +164,8 @@ def _change(change: Change) -> None:
 def _hunk(number: int, count: int, hunk: Hunk, change: Change) -> None:
     assert change.ours is not None
     words, colour = _STANDING[hunk.standing]
-    click.echo()
-    click.secho(f"@@ {number} of {count}: ours {words} @@", fg=colour)
+    say()
+    say(f"@@ {number} of {count}: ours {words} @@", fg=colour)
     for line in hunk.old:
         click.secho(f"-{line}", fg="red")
     for line in hunk.new:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
+    from ..registry import Registry
     from ..upstream.run import Run
     from ..upstream.sources import Sources
     from ..upstream.watched import Watched
@@ -21,6 +22,7 @@ __all__ = [
     "index_options",
     "open_sources",
     "own_or_none",
+    "registry_of",
     "registry_path",
     "relied_options",
     "run_of",
@@ -165,6 +167,7 @@ def run_of(
     *,
     ahead: str | None = None,
     anew: bool = False,
+    alone: bool = False,
     **index: Any,
 ) -> tuple[Run, Path]:
     """Everything a check needs, and the registry's path.
@@ -172,6 +175,7 @@ def run_of(
     Args:
         ahead: a source to open while the rest is still being imported.
         anew: a lock that cannot be used is going to be written, and counts as empty.
+        alone: without what installed plugins bring.
     """
     from ..upstream.fetching import Releases
 
@@ -180,32 +184,76 @@ def run_of(
         if spec is not None:
             releases.begin(spec)
 
+    from ..registry.joined import Joined
     from ..upstream.lock import Lock, LockError, load_lock
     from ..upstream.run import Run, beside
 
-    watched, path = watched_of(registry, watch_files)
+    loaded, path = registry_of(registry, alone=alone)
+    watched = _watched(loaded, path, watch_files)
     try:
         lock = load_lock(beside(path))
     except LockError:
         if not anew:
             raise
         lock = Lock()
-    return Run(releases, lock, watched, baseline), path
+    if not isinstance(loaded, Joined):
+        return Run(releases, lock, watched, baseline), path
+    from ..upstream.together import Together, found_locks
+
+    locks, notes = found_locks(loaded)
+    together = Together(
+        releases, lock, watched, baseline, locks=locks, notes=tuple(notes)
+    )
+    return together, path
 
 
 def watched_of(
     registry: Path | None, watch_files: tuple[Path, ...]
 ) -> tuple[list[Watched], Path]:
     """Everything that is relied on, and the registry's path."""
-    from ..registry import load
+    loaded, path = registry_of(registry)
+    return _watched(loaded, path, watch_files), path
+
+
+def _watched(
+    loaded: Registry, path: Path, watch_files: tuple[Path, ...]
+) -> list[Watched]:
+    from ..registry.joined import Joined
     from ..upstream.watched import from_file, from_registry
 
-    path = registry_path(registry)
-    loaded = load(path if registry else own_or_none(path))
-    watched = from_registry(loaded, path)
+    if isinstance(loaded, Joined):
+        from ..upstream.together import found_watched
+
+        watched = [*from_registry(loaded.base, path), *found_watched(loaded)]
+    else:
+        watched = from_registry(loaded, path)
     for file in watch_files:
         watched += from_file(file)
-    return watched, path
+    return watched
+
+
+def registry_of(registry: Path | None, *, alone: bool = False) -> tuple[Registry, Path]:
+    """What is meant, and the path of its base.
+
+    Without `--registry` that is what `apply()` takes here, with what installed plugins
+    bring; `alone`: without that. A registry that is named is meant alone: somebody
+    checks his own. It may name gaps of ours, as it does where it is found beside them.
+    """
+    from ..registry import RegistryError, load
+    from ..registry.found import load_all
+    from .here import own_switches
+
+    path = registry_path(registry)
+    if registry is not None:
+        try:
+            return load(path), path
+        except RegistryError:
+            return load(path, beside=load()), path
+    switches = own_switches()
+    namespaces = frozenset[str]() if alone else switches.namespaces
+    own = own_or_none(path)
+    loaded = load_all(own, namespaces=namespaces, allow=switches.allow)
+    return loaded, path
 
 
 def own_or_none(path: Path) -> Path | None:

@@ -95,8 +95,8 @@ class Engine:
         for run, planned in zip(self._runs.values(), plan.wanted, strict=True):
             run.planned, run.fault = planned, None
         self._table.upstreams = plan.registry.upstreams
-        root = plan.registry.package.partition(".")[0]
-        self._table.references.skip = ("ascend_shims", root)
+        roots = [package.partition(".")[0] for package in plan.registry.packages]
+        self._table.references.skip = tuple(dict.fromkeys(["ascend_shims", *roots]))
 
     def _begin(self, plan: Plan, left: list[Run]) -> list[str]:
         """Watch for what `plan` waits for, and take back what it does not want.

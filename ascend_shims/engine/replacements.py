@@ -19,7 +19,8 @@ __all__ = ["import_patches", "replacement_of"]
 
 def _module(plan: Plan, planned: PlannedGap, one: PlannedPatch) -> ModuleType:
     home = one.companion or planned.gap
-    return importlib.import_module(f"{plan.registry.package}.{home.module}")
+    package = plan.registry.package_of(home)
+    return importlib.import_module(f"{package}.{home.module}")
 
 
 def replacement_of(
@@ -41,7 +42,7 @@ def replacement_of(
             f"the replacement for {one.patch.candidates[-1]}"
         ) from None
     if one.companion is not None and callable(replacement):
-        version = version_of(planned.gap, plan.registry.package)
+        version = version_of(planned.gap, plan.registry.package_of(planned.gap))
         replacement = functools.partial(replacement, planned.gap.id, version)
     return replacement, f"{module.__name__}.{name}"
 

@@ -29,7 +29,7 @@ class Run:
 
 def staying(runs: dict[str, Run], before: Plan | None, plan: Plan) -> dict[str, Run]:
     """The gaps that `plan` wants in the very form in which they are applied."""
-    if before is None or before.registry.package != plan.registry.package:
+    if before is None or before.registry.packages != plan.registry.packages:
         return {}
     return {
         planned.gap.id: run

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from ..files import real
 from .loading import load, packaged
 from .problems import RegistryError
 
@@ -24,7 +25,7 @@ def main(files: Sequence[str]) -> int:
     code = 0
     for file in files:
         path = Path(file)
-        own = path.resolve() == packaged().resolve()
+        own = real(path) == real(packaged())
         try:
             load(None if own else path)
         except RegistryError as error:

@@ -6,7 +6,10 @@ raises, none depends on another, none imports anything from upstream.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
 
 from . import companions, gates, replacements, signs, slots
 from .document import Document
@@ -20,11 +23,31 @@ _DEFAULT_PACKAGE = Registry(schema=1, upstreams=(), gaps=()).package
 
 
 def check(
-    document: Document, examined: Examination, *, complete: bool
+    document: Document,
+    examined: Examination,
+    *,
+    complete: bool,
+    beside: Registry | None = None,
+    home: str | None = None,
+    folders: Sequence[Path] = (),
 ) -> list[Problem]:
-    """Every problem that the structure allows. `complete`: a module in the
-    patches package without an entry is a problem too."""
+    """Every problem that the structure allows.
+
+    Args:
+        complete: a module in the patches package without an entry is a problem too.
+        beside: the registry whose gaps this one may name besides its own.
+        home: the package that its patches are expected in.
+        folders: where its package lies, in place of where an import would find it.
+    """
     sound = outline(examined.data, _DEFAULT_PACKAGE)
+    sound = msgspec.structs.replace(sound, folders=tuple(map(str, folders)))
+    if beside is not None:
+        sound = msgspec.structs.replace(
+            sound,
+            beside=tuple(gap.id for gap in beside.gaps),
+            is_served=any(c.goes_with == "traced-gaps" for c in beside.companions),
+            home=home,
+        )
 
     def problem(finding: Finding, message: str | None = None) -> Problem:
         line, column = document.mark(
@@ -54,6 +77,7 @@ def _ids(sound: Outline) -> Iterator[Finding]:
 
 def _references(sound: Outline) -> Iterator[Finding]:
     known = {gap.id.value: None for gap in sound.gaps if gap.id}
+    known.update(dict.fromkeys(sound.beside))
     for gap in sound.gaps:
         for text in (*gap.needs, *gap.after):
             if known and text.value not in known:

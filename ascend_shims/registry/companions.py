@@ -12,7 +12,8 @@ __all__ = ["findings"]
 
 def findings(outline: Outline) -> Iterator[Finding]:
     traced = [gap for gap in outline.gaps if gap.is_traced]
-    served = any(one.goes_with == "traced-gaps" for one in outline.companions)
+    own = any(one.goes_with == "traced-gaps" for one in outline.companions)
+    served = own or outline.is_served
     for gap in traced:
         if not served:
             yield Finding(

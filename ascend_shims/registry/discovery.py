@@ -14,7 +14,7 @@ from typing import Any
 from ..errors import ConfigurationError
 from .problems import nearest, shown
 
-__all__ = ["DiscoveryError", "discover"]
+__all__ = ["DiscoveryError", "discover", "discover_or_none"]
 
 _NAMES = ("gap_registry.yaml", "gap_registry.yml")
 _TABLE = "ascend-shims"
@@ -35,12 +35,24 @@ def discover(start: Path) -> Path:
 
     Raises `DiscoveryError`.
     """
-    try:
-        place = start.resolve(strict=True)
-    # A loop of links is a RuntimeError before Python 3.13.
-    except (OSError, RuntimeError) as error:
-        raise DiscoveryError(f"{start} cannot be looked into: {error}") from None
-    folder = place if place.is_dir() else place.parent
+    found = discover_or_none(start)
+    if found is not None:
+        return found
+    folder = _folder(start)
+    root = _repository(folder)
+    around = f" nor above it in {root}" if root not in (None, folder) else ""
+    raise DiscoveryError(
+        f"no registry in {folder}{around}: put a {_NAMES[0]} there, or write "
+        f'[tool.{_TABLE}] registry = "FILE" in its pyproject.toml'
+    )
+
+
+def discover_or_none(start: Path) -> Path | None:
+    """The same; None where there is no registry.
+
+    Raises `DiscoveryError` where what names one is wrong.
+    """
+    folder = _folder(start)
     root = _repository(folder)
     for one in _upwards(folder, root):
         named = _named(one / "pyproject.toml", root or one)
@@ -49,11 +61,16 @@ def discover(start: Path) -> Path:
         for name in _NAMES:
             if (one / name).is_file():
                 return one / name
-    around = f" nor above it in {root}" if root not in (None, folder) else ""
-    raise DiscoveryError(
-        f"no registry in {folder}{around}: put a {_NAMES[0]} there, or write "
-        f'[tool.{_TABLE}] registry = "FILE" in its pyproject.toml'
-    )
+    return None
+
+
+def _folder(start: Path) -> Path:
+    try:
+        place = start.resolve(strict=True)
+    # A loop of links is a RuntimeError before Python 3.13.
+    except (OSError, RuntimeError) as error:
+        raise DiscoveryError(f"{start} cannot be looked into: {error}") from None
+    return place if place.is_dir() else place.parent
 
 
 def _repository(folder: Path) -> Path | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,11 +21,24 @@ def packaged() -> Path:
     return Path(__file__).parents[1] / "gap_registry.yaml"
 
 
-def load(path: Path | str | None = None, *, own: bool = False) -> Registry:
+def load(
+    path: Path | str | None = None,
+    *,
+    own: bool = False,
+    beside: Registry | None = None,
+    home: str | None = None,
+    folders: Sequence[Path] = (),
+) -> Registry:
     """The registry at `path`, or the one that comes with this toolkit.
 
     Nothing upstream and no patch module is imported. Raises `RegistryError` with
-    every problem of the file. `own`: it must be one that nobody else can change.
+    every problem of the file.
+
+    Args:
+        own: it must be one that nobody else can change.
+        beside: the registry whose gaps this one may name besides its own.
+        home: the package that its patches are expected in, for what to do if not.
+        folders: where its package lies, in place of where an import would find it.
     """
     source = packaged() if path is None else Path(path)
     document = compose(read(source, own=own), str(source))
@@ -32,7 +46,14 @@ def load(path: Path | str | None = None, *, own: bool = False) -> Registry:
     examined = Examination(document.data) if registry else _examine(document)
     problems = [
         *examined.problems,
-        *check(document, examined, complete=path is None),
+        *check(
+            document,
+            examined,
+            complete=path is None,
+            beside=beside,
+            home=home,
+            folders=folders,
+        ),
     ]
     if problems:
         raise RegistryError(problems)

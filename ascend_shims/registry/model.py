@@ -127,6 +127,8 @@ class Reliance(_Entry, frozen=True, kw_only=True):
 
     symbol: Target
     how: How
+    """The way in which it is used, which tells what would break it."""
+
     versions: _Ranges = {}
     """Where this holds; empty: wherever the patch applies."""
 
@@ -170,6 +172,7 @@ class Patch(_Entry, frozen=True, kw_only=True):
     something of its own in the target's place."""
 
     relies_on: tuple[Reliance, ...] = ()
+    """What its code uses besides the target."""
 
     swap_is_safe: _Text | None = None
     """Why a class may be swapped here. Without it a swap of a class is refused."""
@@ -249,6 +252,8 @@ class Needs(_Entry, frozen=True, kw_only=True):
     """What has to be there before any patch of a gap makes sense."""
 
     device: bool = True
+    """An NPU, or the rig."""
+
     gaps: tuple[GapId, ...] = ()
     """Gaps that must be closed, by patches or by the installed plugin."""
 
@@ -261,9 +266,17 @@ class Gap(_Entry, frozen=True, kw_only=True):
 
     id: GapId
     title: _Text
+    """What it is about, in a few words."""
+
     status: Literal["open", "landed", "retired"]
+    """`open`: we still patch. `landed`: upstream does it itself. `retired`: gone."""
+
     kind: Literal["workaround", "adaptation"]
+    """`workaround`: to be removed once upstream changes. `adaptation`: stays."""
+
     why: _Text
+    """What upstream does, and why that is not right here."""
+
     remove_when: _Text
     """In words: when this entry can go, or for an adaptation why it stays."""
 
@@ -271,7 +284,11 @@ class Gap(_Entry, frozen=True, kw_only=True):
     """The releases this gap claims to serve."""
 
     default: Literal["on", "off"] = "on"
+    """`off`: only where it is asked for by name, or by `ASCEND_SHIMS=on`."""
+
     needs: Needs = Needs()
+    """What has to be there before it makes sense."""
+
     after: tuple[GapId, ...] = ()
     """Gaps whose layers on a shared slot lie beneath ours."""
 
@@ -280,6 +297,8 @@ class Gap(_Entry, frozen=True, kw_only=True):
     then kept apart by whether this gap is in force, and in which version."""
 
     patches: tuple[Patch, ...] = ()
+    """What it changes upstream: all together, or not at all."""
+
     unpatched: _Text | None = None
     """Why there are no patches. Required where there are none."""
 
@@ -294,11 +313,12 @@ class Gap(_Entry, frozen=True, kw_only=True):
     """Where the downstream plugin closes the same gap, `module:Qual.name`."""
 
     references: tuple[_Text, ...] = ()
+    """Pull requests, issues and pages that say more."""
 
     @property
     def module(self) -> str:
         """Name of this gap's module inside the patches package."""
-        return self.id.replace("-", "_")
+        return _module_of(self.id)
 
 
 class Companion(_Entry, frozen=True, kw_only=True):
@@ -319,7 +339,13 @@ class Companion(_Entry, frozen=True, kw_only=True):
     @property
     def module(self) -> str:
         """Name of its module inside the patches package."""
-        return self.id.replace("-", "_")
+        return _module_of(self.id)
+
+
+def _module_of(entry_id: str) -> str:
+    """A registry that was found beside another one has a namespace before its ids,
+    and its modules have not."""
+    return entry_id.rpartition("/")[2].replace("-", "_")
 
 
 class Registry(_Entry, frozen=True, kw_only=True):
@@ -349,6 +375,15 @@ class Registry(_Entry, frozen=True, kw_only=True):
             for one in self.companions
             if one.goes_with == "every-gap" or gap.traced is not None
         )
+
+    def package_of(self, _entry: Gap | Companion, /) -> str:
+        """The package that holds the module of a gap or companion."""
+        return self.package
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Every package that modules lie in."""
+        return (self.package,)
 
     def __contains__(self, gap_id: object) -> bool:
         return any(gap.id == gap_id for gap in self.gaps)

@@ -149,6 +149,18 @@ class Outline(msgspec.Struct, frozen=True):
     companions: tuple[OutlinedGap, ...]
     """They have an id and patches, as gaps do, and little else."""
 
+    beside: tuple[str, ...] = ()
+    """Ids of the registry beside which this one is found: they may be named, too."""
+
+    is_served: bool = False
+    """Whether companions of that one go with traced gaps."""
+
+    home: str | None = None
+    """The package that a found registry's patches have to be in."""
+
+    folders: tuple[str, ...] = ()
+    """Where the package lies; empty: where an import would find it."""
+
     @property
     def patched(self) -> tuple[OutlinedGap, ...]:
         """Whatever has patches, and a module for them."""

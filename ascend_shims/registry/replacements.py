@@ -41,7 +41,7 @@ def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
     gaps = [gap for gap in outline.patched if any(_named(gap))]
     if package is None or not (gaps or complete):
         return
-    locations = _locate(package.value)
+    locations = list(outline.folders) or _locate(package.value)
     if locations is None:
         yield Finding(
             package.place,
@@ -51,6 +51,8 @@ def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
         )
         return
     own = _OWN if package.is_default and not complete else None
+    if own and outline.home:
+        own = f"write `package: {outline.home}` at the top of the registry"
     for gap in gaps:
         yield from _missing(gap, package.value, locations, own)
     if complete and all(gap.id for gap in outline.patched):

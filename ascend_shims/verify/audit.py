@@ -153,7 +153,7 @@ def _row(told: Mapping[str, str], registry: Registry) -> Row:
 def _owner(module: str, registry: Registry) -> str:
     """The gap whose patch module this is, or is in."""
     for gap in registry.gaps:
-        mine = f"{registry.package}.{gap.module}"
+        mine = f"{registry.package_of(gap)}.{gap.module}"
         if module == mine or module.startswith(f"{mine}."):
             return gap.id
     return ""

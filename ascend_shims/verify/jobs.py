@@ -67,7 +67,9 @@ def order_for(plan: Plan, switches: Switches) -> Order:
             for planned in plan.wanted
         ),
         strangers=tuple(
-            dict.fromkeys(["ascend_shims", registry.package.partition(".")[0]])
+            dict.fromkeys(
+                ["ascend_shims", *(p.partition(".")[0] for p in registry.packages)]
+            )
         ),
         environ=_environ(switches),
     )

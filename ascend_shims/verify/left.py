@@ -68,7 +68,7 @@ def _thawed() -> Iterator[None]:
 
 def _left_wrappers(registry: Registry, report: Report) -> Iterator[str]:
     """Wrappers of ours that live although they are not in force."""
-    skip = (registry.package.partition(".")[0],)
+    skip = tuple({one.partition(".")[0] for one in registry.packages})
     on = {gap.id for gap in report.gaps if gap.state in _IN_FORCE}
     left: list[tuple[Mark, Any, bool]] = []
     for mark in _marks():
@@ -171,7 +171,7 @@ def _instances(registry: Registry, report: Report) -> Iterator[str]:
     owners: dict[type, list[str]] = {}
     for gap in registry.gaps:
         on = report[gap.id].state in _IN_FORCE
-        if on or f"{registry.package}.{gap.module}" not in sys.modules:
+        if on or f"{registry.package_of(gap)}.{gap.module}" not in sys.modules:
             continue
         for target in targets_of(registry, gap):
             if is_slot(target) and is_class(owner := resolve(target).owner):

@@ -124,7 +124,7 @@ class Verification:
 
 def verify_process(registry: Registry, report: Report) -> Verification:
     """Look at this process. `report` tells which gaps are in force."""
-    skip = ("ascend_shims", registry.package)
+    skip = ("ascend_shims", *registry.packages)
     modules = modules_of(registry.upstreams)
     upstream = Upstream(
         skip=skip,

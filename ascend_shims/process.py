@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Set
@@ -25,15 +26,17 @@ from .engine.replacements import import_patches
 from .engine.standing import Standing
 from .environment import read_environment
 from .exports import Exports
+from .observe import Observer, Summary
 from .plan import REVERT, Plan, check_allowed, make_plan
 from .processes.responder import Responder
 from .processes.role import own_role
-from .registry import load
+from .registry.found import check_found, load_all
+from .registry.joined import Joined
 from .registry.model import Registry
 from .registry.writers import problem_of
 from .report import GapReport, Report, UnappliedError, make_report
 from .states import State
-from .switches import SwitchError, Switches, read_switches
+from .switches import SwitchError, Switches, meant, read_switches
 
 if TYPE_CHECKING:
     from .verify.running import Verification
@@ -52,7 +55,10 @@ class Process:
     def __init__(self) -> None:
         toolkit = f"{__version__} of {Path(_package_file).parent}"
         self._engine = Engine(toolkit, self._given_up)
-        self._responder = Responder(lambda: self.status().as_dict())
+        self._responder = Responder(
+            lambda: self.status().as_dict(), lambda: self._summary().as_dict()
+        )
+        self._observer = Observer(self._summary)
         self._exports = Exports()
         self._lock = threading.RLock()
         self._base: Switches = Switches()
@@ -72,7 +78,12 @@ class Process:
         Raises `RegistryError` where the registry cannot be used, and `NotAllowedError`
         where its patches are those of a package that nobody has allowed.
         """
-        registry = load(switches.registry, own=switches.registry_is_inherited)
+        registry = load_all(
+            switches.registry,
+            own=switches.registry_is_inherited,
+            namespaces=switches.namespaces,
+            allow=switches.allow,
+        )
         check_allowed(registry, switches)
         environment = read_environment(
             _packages(registry),
@@ -92,6 +103,7 @@ class Process:
         allow: Iterable[str] = (),
         decided_here: bool = True,
     ) -> Report:
+        started = time.monotonic()
         with self._lock:
             base = read_switches(self._exports.as_found())
         narrowed = base.narrowed(
@@ -104,7 +116,11 @@ class Process:
         )
         plan = self.plan(narrowed)
         _refuse_unknown(plan.registry, only, disable)
+        if narrowed.strict:
+            check_found(plan.registry)
         complaints = [*base.complaints, *base.unknown(_ids(plan.registry))]
+        if isinstance(plan.registry, Joined):
+            complaints += map(str, plan.registry.unusable)
         changeable = problem_of(registry) if registry is not None else None
         if changeable:
             complaints.append(f"processes started from here refuse it: {changeable}")
@@ -115,7 +131,9 @@ class Process:
             self._decided_here = decided_here
             self._base = base
             self._reach(plan)
+        took = time.monotonic() - started
         report = self.status()
+        self._observer.applied(Summary.of(report, __version__), round(took * 1000))
         if narrowed.strict:
             unapplied = [gap for gap in report.gaps if _is_missed(gap, narrowed)]
             if unapplied:
@@ -127,10 +145,12 @@ class Process:
 
         A program that has decided for itself is left alone.
         """
-        if not self._decided_here:
-            self.apply(
-                only=None, disable=(), strict=None, registry=None, decided_here=False
-            )
+        if self._decided_here:
+            self._observer.vllm_is_here(idle=self._is_idle)
+            return
+        self.apply(
+            only=None, disable=(), strict=None, registry=None, decided_here=False
+        )
 
     def _reach(self, plan: Plan, *, reverting: bool = False) -> None:
         self._plan = plan
@@ -147,7 +167,7 @@ class Process:
 
     def _tell(self, plan: Plan, reverting: bool) -> None:
         """Tell children, and whoever asks, what is in force."""
-        idle = self._engine.is_idle and not _is_left_to_plugins(plan)
+        idle = self._is_idle
         # That nothing is applied may be a choice, which children must know;
         # after a revert the environment is as it was.
         reverting |= any(planned.state is State.REVERTED for planned in plan.gaps)
@@ -157,11 +177,17 @@ class Process:
             else:
                 self._exports.say(self._base, plan.switches)
         finally:
+            self._observer.follow(idle=idle)
             if idle:
                 self._responder.stop()
             else:
                 self._follow_forks()
                 self._responder.start()
+
+    @property
+    def _is_idle(self) -> bool:
+        """Whether nothing is applied, waiting, failed or left to a plugin."""
+        return self._engine.is_idle and not _is_left_to_plugins(self._plan)
 
     def _revised(self, plan: Plan) -> Plan:
         """`plan` as what plugins do now makes it; itself where nothing changed."""
@@ -199,7 +225,7 @@ class Process:
                 plan = self._adopted(plan)
             if self._plan is not None:
                 held = _held(plan)
-                self._narrow(plan, held & set(gaps or held), REVERT)
+                self._narrow(plan, meant(gaps or held, held), REVERT)
         return self.status()
 
     def _adopted(self, plan: Plan) -> Plan:
@@ -244,7 +270,7 @@ class Process:
             if self._plan is None:
                 return lambda: None
             held = _held(plan)
-            leaving |= held & set(gaps) if gaps else held
+            leaving |= meant(gaps or held, held)
             self._suspensions.update(leaving)
             try:
                 self._narrow(plan, leaving, _SUSPENDED)
@@ -291,6 +317,14 @@ class Process:
     def status(self) -> Report:
         """Where everything stands now, read from the live bindings."""
         return self.report_on(self._plan or self._idle_plan())
+
+    def _summary(self) -> Summary:
+        """`status()` in a few words, without its long look for references."""
+        plan = self._plan or self._idle_plan()
+        process = {"pid": os.getpid(), "role": own_role()}
+        standings = self._standings(plan)
+        report = make_report(plan, standings, process=process, rebound=[], stale=[])
+        return Summary.of(report, __version__)
 
     def verify(self) -> Verification:
         """What is loaded of upstream, compared with its files."""
@@ -347,8 +381,8 @@ def _held(plan: Plan) -> set[str]:
     return {*on, *_suspended(plan)}
 
 
-def _is_left_to_plugins(plan: Plan) -> bool:
-    return any(planned.left_to_a_plugin for planned in plan.gaps)
+def _is_left_to_plugins(plan: Plan | None) -> bool:
+    return plan is not None and any(one.left_to_a_plugin for one in plan.gaps)
 
 
 def _suspended(plan: Plan) -> set[str]:

@@ -3,16 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from .engine.standing import Standing
 from .environment import Environment
 from .errors import ShimsError
 from .plan import Plan
+from .registry.joined import Joined
+from .registry.model import Registry
 from .states import State
 
-__all__ = ["SCHEMA", "GapReport", "PatchReport", "Report", "UnappliedError"]
+__all__ = [
+    "SCHEMA",
+    "GapReport",
+    "PatchReport",
+    "RegistryReport",
+    "Report",
+    "UnappliedError",
+    "registries_of",
+]
 
 SCHEMA = 1
 
@@ -45,6 +55,19 @@ class GapReport:
 
 
 @dataclass(frozen=True, slots=True)
+class RegistryReport:
+    """A registry that an installed plugin brings, or that was asked for."""
+
+    namespace: str
+    distribution: str | None
+    """Name and version of who brings it."""
+    path: str | None
+    gaps: int
+    problem: str | None = None
+    """Why it is left out, and what to do; None where its gaps are among the others."""
+
+
+@dataclass(frozen=True, slots=True)
 class Report:
     """All gaps of one process, as the live bindings stood when it was made."""
 
@@ -58,6 +81,8 @@ class Report:
     """References elsewhere that were moved along with a patch, `module:name`."""
     stale: tuple[str, ...] = ()
     """References that still hold an unpatched value, and what they are."""
+    registries: tuple[RegistryReport, ...] = ()
+    """Those that installed plugins bring."""
 
     def __getitem__(self, gap_id: str) -> GapReport:
         for gap in self.gaps:
@@ -80,6 +105,7 @@ class Report:
             "plan": self.plan,
             "process": self.process,
             "environment": _environment(self.environment),
+            "registries": [asdict(one) for one in self.registries],
             "gaps": [_gap(gap) for gap in self.gaps],
             "rebound": list(self.rebound),
             "stale": list(self.stale),
@@ -186,4 +212,20 @@ def make_report(
         process=process,
         rebound=tuple(rebound),
         stale=tuple(stale),
+        registries=registries_of(plan.registry),
     )
+
+
+def registries_of(registry: Registry) -> tuple[RegistryReport, ...]:
+    """What there is besides the base, in the order of namespaces."""
+    if not isinstance(registry, Joined):
+        return ()
+    used = [
+        RegistryReport(o.namespace, o.distribution, o.path, len(o.registry.gaps))
+        for o in registry.found
+    ]
+    left_out = [
+        RegistryReport(o.namespace, o.distribution, o.path, 0, o.reason)
+        for o in registry.unusable
+    ]
+    return tuple(sorted([*used, *left_out], key=lambda one: one.namespace))

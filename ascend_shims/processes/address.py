@@ -9,10 +9,16 @@ import struct
 import sys
 from pathlib import Path
 
-__all__ = ["SUPPORTED", "address", "is_trusted", "listening", "peer"]
+__all__ = ["ASKS_STATES", "SUPPORTED", "address", "is_trusted", "listening", "peer"]
 
 SUPPORTED = sys.platform == "linux"
 """Abstract sockets and their peer credentials are Linux's."""
+
+ASKS_STATES = "\0ascend-shims/states/"
+"""How the name of a socket begins whose owner asks for a summary, not for the report.
+
+It is there before the connection is, so that nobody waits for a question.
+"""
 
 _NAME = re.compile(r"@ascend-shims/(\d+)$")
 _CREDENTIALS = struct.Struct("3i")

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import os
+import secrets
 import socket
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from ..states import State
-from .address import address, is_trusted, listening, peer
+from .address import ASKS_STATES, address, is_trusted, listening, peer
 
-__all__ = ["Answer", "ask_all"]
+__all__ = ["Answer", "ask_all", "ask_states"]
+
+_T = TypeVar("_T")
 
 _STATES = frozenset(state.value for state in State)
 
@@ -26,11 +30,16 @@ class Answer:
     problem: str = ""
 
 
-def _ask(pid: int, timeout: float) -> Answer | None:
-    """The answer of one process; None where it is gone or not ours to ask."""
+def _received(pid: int, timeout: float, name: str | None = None) -> bytes | None:
+    """What a process sends; None where it is gone or not ours to ask.
+
+    Raises `TimeoutError`. `name` is the asker's own, which says what is asked for.
+    """
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
         connection.settimeout(timeout)
         try:
+            if name is not None:
+                connection.bind(name)
             connection.connect(address(pid))
             actual, uid = peer(connection)
             if actual != pid or not is_trusted(uid):
@@ -39,13 +48,22 @@ def _ask(pid: int, timeout: float) -> Answer | None:
             while part := connection.recv(1 << 16):
                 parts.append(part)
         except TimeoutError:
-            return Answer(pid, None, f"no answer within {timeout:g} s: busy or stopped")
+            raise
         except OSError:
             return None
-    if not parts:
+    return b"".join(parts)
+
+
+def _ask(pid: int, timeout: float) -> Answer | None:
+    """The answer of one process; None where it is gone or not ours to ask."""
+    try:
+        received = _received(pid, timeout)
+    except TimeoutError:
+        return Answer(pid, None, f"no answer within {timeout:g} s: busy or stopped")
+    if not received:
         return None
     try:
-        report = json.loads(b"".join(parts))
+        report = json.loads(received)
     except ValueError:
         # It ended in the middle of its answer, or is no process of ours.
         gone = pid not in listening()
@@ -76,10 +94,31 @@ def _is_report(value: Any) -> bool:
 def ask_all(timeout: float = 2.0) -> list[Answer]:
     """Every other process of this user that carries shims, by process id."""
     pids = [pid for pid in listening() if pid != os.getpid()]
+    answers = _each(pids, lambda pid: _ask(pid, timeout))
+    return [answer for answer in answers if answer is not None]
+
+
+def ask_states(pids: Iterable[int], *, timeout: float) -> list[bytes | None]:
+    """How many gaps of each process are in which state: JSON, for who asks often.
+
+    None for one that says nothing in time; those that have ended are left out.
+    """
+
+    def ask(pid: int) -> bytes | None:
+        try:
+            return _received(pid, timeout, ASKS_STATES + secrets.token_hex(8))
+        except TimeoutError:
+            return b""
+
+    answers = _each(list(pids), ask)
+    return [answer or None for answer in answers if answer is not None]
+
+
+def _each(pids: list[int], ask: Callable[[int], _T]) -> list[_T]:
+    """Ask all at once."""
     if not pids:
         return []
     from concurrent.futures import ThreadPoolExecutor
 
     with ThreadPoolExecutor(max_workers=min(16, len(pids))) as pool:
-        answers = list(pool.map(lambda pid: _ask(pid, timeout), pids))
-    return [answer for answer in answers if answer is not None]
+        return list(pool.map(ask, pids))

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from .address import SUPPORTED, address, is_trusted, peer
+from .address import ASKS_STATES, SUPPORTED, address, is_trusted, peer
 
 __all__ = ["Responder"]
 
@@ -19,14 +19,19 @@ log = logging.getLogger("ascend_shims")
 
 
 class Responder:
-    """A thread that sends a report to whoever of the same user connects.
+    """A thread that sends a report, or a summary, to whoever of the same user connects.
 
     It runs only while something is applied, waiting or failed, and blocks in
     `accept` in between, so it costs nothing.
     """
 
-    def __init__(self, report: Callable[[], dict[str, Any]]) -> None:
+    def __init__(
+        self,
+        report: Callable[[], dict[str, Any]],
+        summary: Callable[[], dict[str, Any]] | None = None,
+    ) -> None:
         self._report = report
+        self._summary = summary or report
         self._socket: socket.socket | None = None
         self._thread: threading.Thread | None = None
 
@@ -82,17 +87,18 @@ class Responder:
     def _serve(self, listener: socket.socket) -> None:
         while True:
             try:
-                connection, _ = listener.accept()
+                connection, asker = listener.accept()
             except OSError:
                 return
             with connection, contextlib.suppress(OSError):
                 if is_trusted(peer(connection)[1]):
                     connection.settimeout(5)
-                    connection.sendall(self._answer())
+                    connection.sendall(self._answer(asker))
 
-    def _answer(self) -> bytes:
+    def _answer(self, asker: str | bytes) -> bytes:
         try:
-            return json.dumps(self._report()).encode()
+            brief = asker[: len(ASKS_STATES)] == ASKS_STATES.encode()
+            return json.dumps((self._summary if brief else self._report)()).encode()
         except Exception as error:  # noqa: BLE001
             # The thread must live on, and the asker must be told.
             return json.dumps({"error": f"{type(error).__name__}: {error}"}).encode()

@@ -11,12 +11,12 @@ import io
 import json
 import os
 import tarfile
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from ..errors import ConfigurationError
+from ..files import beside, write_new
 
 __all__ = ["BundleError", "check_target", "pack", "write_bundle"]
 
@@ -62,21 +62,12 @@ def write_bundle(path: Path, data: bytes, *, force: bool) -> None:
     meanwhile."""
     check_target(path, force=force)
     try:
-        # For its owner alone from the start, whatever the umask.
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}-")
+        with beside(path) as made:
+            # For its owner alone, whatever the umask.
+            write_new(made, data, 0o600)
+            _place(made, path, force=force)
     except OSError as error:
         raise BundleError(f"{path} cannot be written: {error.strerror}") from error
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            # The name must not be on the disk before the content is.
-            os.fsync(handle)
-        _place(Path(name), path, force=force)
-    except OSError as error:
-        raise BundleError(f"{path} cannot be written: {error.strerror}") from error
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def _place(made: Path, path: Path, *, force: bool) -> None:

@@ -12,6 +12,7 @@ from .finding import Finding, notice, ok, problem
 
 __all__ = [
     "OURS",
+    "FoundSeen",
     "RegistrySeen",
     "Switch",
     "SwitchesSeen",
@@ -39,6 +40,19 @@ class Switch:
 
 
 @dataclass(frozen=True, slots=True)
+class FoundSeen:
+    """A registry that an installed plugin brings, or that a variable asks for."""
+
+    namespace: str
+    distribution: str | None
+    """Name and version; None where nobody brings it."""
+    path: str | None
+    gaps: int
+    problem: str | None = None
+    """Why it is left out, and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
 class RegistrySeen:
     """The registry that `apply()` takes here."""
 
@@ -54,6 +68,8 @@ class RegistrySeen:
     project: str | None = None
     """Another one, found upwards from the working directory."""
     project_refused: str | None = None
+    found: tuple[FoundSeen, ...] = ()
+    """Those of installed plugins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +165,21 @@ def _stranger(name: str) -> Finding:
     )
 
 
+def _found(seen: FoundSeen) -> Finding:
+    if seen.problem is None:
+        gaps = "1 gap" if seen.gaps == 1 else f"{seen.gaps} gaps"
+        said = f"{gaps} of {seen.namespace}, {seen.path}"
+        return ok(_REGISTRY, "registry-found", f"{said} ({seen.distribution})")
+    reason, _, fix = seen.problem.rpartition("; ")
+    by = f" of {seen.distribution}" if seen.distribution else ""
+    return problem(
+        _REGISTRY,
+        "registry-left-out",
+        f"{seen.namespace}{by}: {reason}",
+        fix,
+    )
+
+
 def _registry(seen: RegistrySeen) -> Iterator[Finding]:
     if seen.refused:
         message, _, fix = seen.refused.partition("; ")
@@ -171,6 +202,8 @@ def _registry(seen: RegistrySeen) -> Iterator[Finding]:
         yield ok(
             _REGISTRY, "registry", f"{seen.gaps} gaps of {seen.file} ({seen.source})"
         )
+    for one in seen.found:
+        yield _found(one)
     if seen.project is None:
         return
     if seen.project_refused:

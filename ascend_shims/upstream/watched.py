@@ -19,6 +19,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from ..environment.versions import Fit, fit, parse
+from ..files import read_piped
 from ..registry.document import compose, read
 from ..registry.model import Companion, Gap, Patch, Registry, Sign
 from .contract import How, Reliance, RelianceError
@@ -260,7 +261,7 @@ def from_file(path: Path) -> list[Watched]:
     Raises `RelianceError` for a line that is not one, with its number.
     """
     try:
-        lines = path.read_text("utf-8-sig").splitlines()
+        lines = read_piped(path).decode("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         raise RelianceError(f"{path} is no text of JSON lines: {error}") from error
     found = []

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from importlib.machinery import BuiltinImporter, FrozenImporter, ModuleSpec, PathFinder
 from pathlib import Path
 
+from ...files import real
 from ..installed import Copy
 
 __all__ = ["only_here", "read_copies"]
@@ -59,7 +60,7 @@ def _on_path(package: str, here: Path) -> Iterator[Copy]:
 
 
 def _place(entry: str) -> Path:
-    return Path(entry or ".").resolve()
+    return real(Path(entry or "."))
 
 
 def _file(spec: ModuleSpec | None) -> str | None:

@@ -12,12 +12,14 @@ from pathlib import Path
 
 from ...environment.device import find_device
 from ...environment.distributions import find_distribution
-from ...own_files import text_of
+from ...own_files import is_zipped, text_of
 from ...plan import Plan
 from ...processes.client import Answer, ask_all
 from ...registry.discovery import DiscoveryError, discover
+from ...registry.joined import namespace_of
 from ...registry.loading import packaged
 from ...registry.writers import problem_of
+from ...report import registries_of
 from ...states import State
 from ...switches import Switches
 from ..cann import CannSeen
@@ -28,6 +30,7 @@ from ..plugins import PluginsSeen
 from ..redaction import without_credentials
 from ..running import Told, WatchSeen
 from ..switched import (
+    FoundSeen,
     RegistrySeen,
     SwitchesSeen,
     strangers_of,
@@ -226,11 +229,17 @@ def _registry(given: Given) -> RegistrySeen:
         file=str(file),
         source="ASCEND_SHIMS_REGISTRY" if named else "of this toolkit",
         digest=_digest(file),
-        gaps=len(given.plan.registry.gaps) if given.plan else 0,
+        gaps=sum(not namespace_of(p.gap.id) for p in given.plan.gaps)
+        if given.plan
+        else 0,
         refused=problem_of(named) if named else None,
         errors=given.errors,
         project=str(project) if project and not _same(project, file) else None,
         project_refused=problem_of(project) if project else None,
+        found=tuple(
+            FoundSeen(o.namespace, o.distribution, o.path, o.gaps, o.problem)
+            for o in (registries_of(given.plan.registry) if given.plan else ())
+        ),
     )
 
 
@@ -246,6 +255,9 @@ def _same(one: Path, other: Path) -> bool:
 
 
 def _digest(file: Path) -> str | None:
+    if not is_zipped(file) and not file.is_file():
+        # To read a pipe would be to wait for it.
+        return None
     try:
         return hashlib.sha256(text_of(file).encode()).hexdigest()
     except (OSError, ValueError):

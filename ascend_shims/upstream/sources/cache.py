@@ -17,7 +17,7 @@ import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from ...files import make_folder
+from ...files import beside, make_folder
 from .limits import CACHE_BYTES
 
 __all__ = ["Cache", "cache_directory"]
@@ -93,7 +93,8 @@ class Cache:
         digest = hashlib.sha256(data).hexdigest().encode()
         try:
             make_folder(path.parent)
-            with self.scratch(path.parent) as temporary:
+            with beside(path, prefix=_TEMPORARY) as temporary:
+                temporary.touch(0o600, exist_ok=False)
                 temporary.write_bytes(_MAGIC + digest + b"\n" + data)
                 temporary.replace(path)
         except OSError:
@@ -102,16 +103,13 @@ class Cache:
         return True
 
     @contextlib.contextmanager
-    def scratch(self, folder: Path | None = None) -> Iterator[Path]:
+    def scratch(self) -> Iterator[Path]:
         """An empty file of our own that is gone afterwards, unless renamed."""
-        where = folder or self.root
         try:
-            if where is not None:
-                make_folder(where)
-            handle, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=where)
+            if self.root is not None:
+                make_folder(self.root)
+            handle, name = tempfile.mkstemp(prefix=_TEMPORARY, dir=self.root)
         except OSError:
-            if folder is not None:
-                raise
             handle, name = tempfile.mkstemp(prefix=f"ascend-shims-{_TEMPORARY}")
         os.close(handle)
         try:

@@ -10,6 +10,8 @@ import io
 import os
 import sys
 
+from ..words import preferred, said, speaking
+
 __all__ = ["main"]
 
 
@@ -25,7 +27,8 @@ def main(arguments: list[str] | None = None) -> int:
         # Where the encoding lacks a character, it is replaced, not raised.
         sys.stdout.reconfigure(errors="replace")
     try:
-        return _run(arguments)
+        with speaking(preferred(os.environ, sys.stdout, sys.stderr)):
+            return _run(arguments)
     except KeyboardInterrupt:
         print("shims: interrupted", file=sys.stderr)
         return 130
@@ -36,32 +39,33 @@ def _run(arguments: list[str] | None) -> int:
 
     from ..errors import CANNOT_GO_ON, ConfigurationError, ShimsError, code_of
     from .app import shims
+    from .speech import say, show_error
 
     try:
         code = shims.main(arguments, prog_name="shims", standalone_mode=False) or 0
         sys.stdout.flush()
     except click.exceptions.Abort:
-        click.echo("shims: interrupted", err=True)
+        say("shims: interrupted", err=True)
         return 130
     except click.ClickException as error:
         # Usage errors are click's own, and say how to call.
         cause = error.__cause__
-        said = error
+        shown = error
         if isinstance(cause, ShimsError) and not isinstance(error, click.UsageError):
-            said = click.ClickException(f"{error.message} [{code_of(cause)}]")
-        said.show()
+            shown = click.ClickException(f"{said(error.message)} [{code_of(cause)}]")
+        show_error(shown)
         return error.exit_code
     except ShimsError as error:
         # Each line is about something of its own, and found by its code.
         for line in str(error).splitlines():
-            click.echo(f"shims: {line} [{code_of(error)}]", err=True)
+            click.echo(f"shims: {said(line)} [{code_of(error)}]", err=True)
         return 2 if isinstance(error, ConfigurationError) else 1
     except BrokenPipeError:
         # The reader of our output has seen enough; there is nobody to tell.
         sys.stderr.close()
         return 0
     except OSError as error:
-        click.echo(f"shims: cannot go on: {error} [{CANNOT_GO_ON}]", err=True)
+        say(f"shims: cannot go on: {error} [{CANNOT_GO_ON}]", err=True)
         sys.stdout = None  # nothing more can be said there
         return 1
     return int(code)

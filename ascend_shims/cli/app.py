@@ -8,7 +8,9 @@ import click
 from click.shell_completion import CompletionItem
 
 from .. import __version__
+from ..words import said
 from . import completion as _completion  # noqa: F401 - tells click of our bash
+from .speech import Context
 
 __all__ = ["shims"]
 
@@ -32,12 +34,16 @@ _GROUPS = {
         "bisect": "The upstream commit at which a verdict changes.",
         "lock": "Write the facts of baseline releases, to compare against.",
     },
+    "Write": {
+        "new-gap": "Begin a gap: its entry, its patch module and its test.",
+    },
     "Prove and look into": {
         "verify": "Proof that upstream is byte-identical, off and reverted.",
         "audit": "What is patched in an interpreter, and by whom.",
     },
     "Help": {
         "explain": "What a state, a verdict or an error means, and what to do.",
+        "schema": "The form of what a command prints with --json.",
         "completion": "Complete commands, options, gaps and codes in your shell.",
     },
 }
@@ -47,6 +53,8 @@ _COMMANDS = {name: about for group in _GROUPS.values() for name, about in group.
 class _Lazy(click.Group):
     """A group whose commands are imported when they are called."""
 
+    context_class = Context
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -55,6 +63,8 @@ class _Lazy(click.Group):
             return None
         module = import_module(f"{__package__}.{cmd_name.replace('-', '_')}")
         command: click.Command = module.command
+        # What a command says of itself is put into words here, for all of them.
+        command.context_class = Context
         return command
 
     def shell_complete(
@@ -63,7 +73,7 @@ class _Lazy(click.Group):
         # What click does would import every command.
         return [
             *(
-                CompletionItem(name, help=about)
+                CompletionItem(name, help=said(about))
                 for name, about in _COMMANDS.items()
                 if name.startswith(incomplete)
             ),

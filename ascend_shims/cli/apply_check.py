@@ -6,13 +6,16 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import click
 
+from ..report import registries_of
 from ..states import State
 from .here import own_plan, own_switches, print_json, registry_option
+from .speech import say
 
 __all__ = ["command"]
 
@@ -48,22 +51,25 @@ def command(as_json: bool, registry: Path | None) -> int:
         if not p.wanted and p.gap.id in (plan.switches.only or ())
     ]
     bad = [gap for gap in gaps if gap["state"] not in _GOOD]
+    registries = [asdict(one) for one in registries_of(plan.registry)]
+    left_out = [one for one in registries if one["problem"]]
     answer = {
         "schema": 1,
-        "ok": not bad,
+        "ok": not (bad or left_out),
         "wanted": wanted,
         "gaps": gaps,
         "not_importable": report["not_importable"],
+        "registries": registries,
     }
     if as_json:
         print_json(answer)
     else:
         _print(answer, plan.environment.device.reason)
-    return 1 if bad else 0
+    return 0 if answer["ok"] else 1
 
 
 def _probe(registry: Path | None) -> dict[str, Any]:
-    click.echo("Importing upstream in another interpreter …", err=True)
+    say("Importing upstream in another interpreter …", err=True)
     done = subprocess.run(
         # What a person names is taken at its word, there as here.
         [sys.executable, "-m", "ascend_shims.probe", *filter(None, [registry])],
@@ -86,6 +92,13 @@ def _print(answer: dict[str, Any], device: str) -> None:
     from .render import console, state_text, table
 
     out = console()
+    for one in answer["registries"]:
+        if one["problem"]:
+            said = f"The registry {one['namespace']} is left out: {one['problem']}\n"
+            out.print(said, style="red", markup=False)
+    if not answer["gaps"] and not answer["ok"]:
+        out.print("Next: shims doctor", style="dim")
+        return
     if not answer["gaps"]:
         out.print(f"Nothing would be applied here ({device}), so nothing can fail.")
         out.print("Next: shims status", style="dim")
@@ -100,4 +113,7 @@ def _print(answer: dict[str, Any], device: str) -> None:
         out.print("\napply() succeeds here.", style="green")
         return
     names = ",".join(g["id"] for g in answer["gaps"] if g["state"] not in _GOOD)
+    if not names:
+        out.print("\nThe gaps of the others can be applied here.", style="dim")
+        return
     out.print(f"\nWithout them: ASCEND_SHIMS_DISABLE={names}", style="dim")

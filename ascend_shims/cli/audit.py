@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .speech import say
+
 if TYPE_CHECKING:
     from ..verify.audit import Audit, Row
 
@@ -59,12 +61,11 @@ def command(
       shims audit vllm.v1.worker.gpu --plugins
       shims audit vllm.v1.core --first my_plugin.patches
     """
-    from ..registry import load
     from ..verify.audit import audit
-    from .upstream import own_or_none, registry_path
+    from .upstream import registry_of
 
     _refuse_paths((*modules, *first))
-    known = load(own_or_none(registry_path(registry)))
+    known, _ = registry_of(registry)
     found = audit(
         python,
         modules,
@@ -95,9 +96,9 @@ def _print(found: Audit) -> None:
     for row in found.rows:
         _row(row)
     for name, why in found.problems.items():
-        click.secho(f"{name} cannot be imported: {why}", fg="red")
+        say(f"{name} cannot be imported: {why}", fg="red")
     ours = len(found.rows) - len(found.foreign)
-    click.echo(
+    say(
         f"{len(found.modules)} modules of Python {found.version}: "
         f"{len(found.foreign)} names are not what their source defines, "
         f"{ours} are ours; {len(found.without_source)} modules have no source"
@@ -106,8 +107,6 @@ def _print(found: Audit) -> None:
 
 def _row(row: Row) -> None:
     whose = f"ours, {row.gap}" if row.gap else row.by or row.about
-    click.secho(
-        f"{row.what:<9}", fg="green" if row.gap else _STYLES.get(row.what), nl=False
-    )
-    click.echo(f"{row.path}  {whose}", nl=False)
-    click.secho(f"  {row.where}" if row.where else "", dim=True)
+    say(f"{row.what:<9}", fg="green" if row.gap else _STYLES.get(row.what), nl=False)
+    say(f"{row.path}  {whose}", nl=False)
+    say(f"  {row.where}" if row.where else "", dim=True)

@@ -13,6 +13,7 @@ import click
 from ..upstream.collecting import rare_collections
 from ..upstream.verdict import VerdictKind
 from .completion import gap_ids
+from .speech import say
 from .upstream import check_package, relied_options, watched_of
 
 if TYPE_CHECKING:
@@ -149,16 +150,16 @@ def _package(watched: list[Watched]) -> str:
 
 
 def _print(result: Bisected, wanted: str | None) -> None:
-    click.echo(
+    say(
         f"{result.package} {result.good} … {result.bad}: {result.commits} commits, "
         f"{result.judged} judged, {result.seconds:.1f} s"
     )
     for answer in result.answers:
         _answer(answer)
     if not result.answers:
-        click.echo(_none(result, wanted))
+        say(_none(result, wanted))
     for note in result.notes:
-        click.secho(f"Note: {note}.", fg="yellow")
+        say(f"Note: {note}.", fg="yellow")
 
 
 def _none(result: Bisected, wanted: str | None) -> str:
@@ -177,23 +178,23 @@ def _none(result: Bisected, wanted: str | None) -> str:
 
 def _answer(answer: Answer) -> None:
     one = answer.watched
-    click.echo()
-    click.secho(f"{one.gap}: {answer.bad.symbol}  ({one.how})", bold=True)
-    click.echo(f"{answer.good.kind} at the good revision, ", nl=False)
-    click.secho(answer.bad.kind, fg=_STYLES.get(answer.bad.kind), nl=False)
-    click.echo(f" at the bad one: {answer.bad.sentence}.")
+    say()
+    say(f"{one.gap}: {answer.bad.symbol}  ({one.how})", bold=True)
+    say(f"{answer.good.kind} at the good revision, ", nl=False)
+    say(answer.bad.kind, fg=_STYLES.get(answer.bad.kind), nl=False)
+    say(f" at the bad one: {answer.bad.sentence}.")
     for step in answer.standing:
         _step(step, "since")
     for step in answer.reverse:
         _step(step, "only the good revision has")
     for note in answer.notes:
-        click.secho(f"Note: {note}.", fg="yellow")
+        say(f"Note: {note}.", fg="yellow")
     others = [step for step in answer.steps if not step.stands]
     if others:
-        click.echo("Other changes on the way, oldest first:")
+        say("Other changes on the way, oldest first:")
     for step in others:
         before, commit = " and ".join(step.before), step.commit
-        click.echo(
+        say(
             f"  {commit.oid[:12]} {_day(commit.authored)} {before} -> "
             f"{step.after.kind}: {_plain(commit.subject)}"
         )
@@ -201,20 +202,20 @@ def _answer(answer: Answer) -> None:
 
 def _step(step: Step, word: str) -> None:
     commit = step.commit
-    click.echo()
-    click.echo(f"{word} ", nl=False)
+    say()
+    say(f"{word} ", nl=False)
     click.secho(commit.oid, fg="yellow")
     click.echo(f"  {_plain(commit.subject)}")
     click.echo(f"  {_plain(commit.author)}, {_when(commit.authored)}")
     if step.merged_by is not None:
         merge = step.merged_by
-        click.echo(f"  merged by {merge.oid[:12]}: {_plain(merge.subject)}")
-    click.echo(f"  {' and '.join(step.before) or 'nothing'} before it")
-    click.echo()
+        say(f"  merged by {merge.oid[:12]}: {_plain(merge.subject)}")
+    say(f"  {' and '.join(step.before) or 'nothing'} before it")
+    say()
     for line in step.diff[:_SHOWN]:
         click.secho(_plain(line), fg=_COLOURS.get(line[:1]))
     if len(step.diff) > _SHOWN:
-        click.echo(f"… and {len(step.diff) - _SHOWN} lines more; --json has them")
+        say(f"… and {len(step.diff) - _SHOWN} lines more; --json has them")
 
 
 def _plain(text: str) -> str:

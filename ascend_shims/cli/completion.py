@@ -112,13 +112,11 @@ def _items(
 
 def _gaps(context: click.Context) -> tuple[Gap, ...]:
     from ..errors import ConfigurationError
-    from ..registry import load
-    from .upstream import own_or_none, registry_path
+    from .upstream import registry_of
 
     named = context.params.get("registry")
     try:
-        path = registry_path(Path(named) if named else None)
-        return tuple(load(own_or_none(path)).gaps)
+        return registry_of(Path(named) if named else None)[0].gaps
     except (ConfigurationError, OSError):
         # A message in the middle of a line that is being typed helps nobody.
         return ()

@@ -19,6 +19,7 @@ import click
 
 from ..errors import ConfigurationError
 from .here import print_json
+from .speech import say
 
 if TYPE_CHECKING:
     from ..simnpu.trial import Trial
@@ -279,11 +280,11 @@ class _Teller:
         self.done()
         self._started = time.monotonic()
         if not self._quiet:
-            click.echo(f"{what} … ", nl=False)
+            say(f"{what} … ", nl=False)
 
     def done(self) -> None:
         if self._started is not None and not self._quiet:
-            click.echo(f"{time.monotonic() - self._started:.1f} s")
+            say(f"{time.monotonic() - self._started:.1f} s")
         self._started = None
 
 

@@ -9,6 +9,7 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ import click
 
 from .. import __file__ as _package_file
 from .. import __version__
+from ..words import is_english, said
 from .here import print_json
 
 if TYPE_CHECKING:
@@ -122,8 +124,9 @@ def _print_urgent(out: Console, heading: str, findings: list[Finding]) -> None:
     _line(out, heading, _STYLES[findings[0].verdict])
     for one in findings:
         _block(out, Text("  "), Text(one.code, "bold"))
-        _block(out, Text("    "), Text(_sentence(one.seen)))
-        _block(out, Text("    "), Text.assemble(("Fix: ", "green"), one.fix))
+        _block(out, Text("    "), Text(said(_sentence(one.seen))))
+        fix = Text.assemble((said("Fix: "), "green"), said(one.fix))
+        _block(out, Text("    "), fix)
 
 
 def _print_fine(out: Console, findings: list[Finding]) -> None:
@@ -138,29 +141,37 @@ def _print_fine(out: Console, findings: list[Finding]) -> None:
     last = None
     for one in findings:
         area = one.area if one.area != last else ""
-        _block(out, Text(f"  {area:<{width}}  ", "dim"), Text(one.seen))
+        _block(out, Text(f"  {area:<{width}}  ", "dim"), Text(said(one.seen)))
         last = one.area
 
 
 def _line(out: Console, text: str, style: str = "default") -> None:
     from rich.text import Text
 
-    _block(out, Text(), Text(text, style))
+    _block(out, Text(), Text(said(text), style))
 
 
 def _block(out: Console, head: Text, text: Text) -> None:
     """A text beside its head, broken between words, with nothing behind its lines."""
     from rich.text import Text
 
-    rest = " " * len(head)
-    width = max(20, out.width - len(head))
+    rest = " " * head.cell_len
+    width = max(20, out.width - head.cell_len)
     # A command and what it is about are copied together.
     text.plain = _COMMAND.sub(rf"\1{_NO_BREAK}", text.plain)
-    for line in text.wrap(out, width, overflow="fold"):
+    for line in _lines(out, text, width):
         line.rstrip()
         line.plain = line.plain.replace(_NO_BREAK, " ")
         out.print(Text.assemble(head, line), soft_wrap=True)
         head = Text(rest)
+
+
+def _lines(out: Console, text: Text, width: int) -> Iterable[Text]:
+    if is_english():
+        return text.wrap(out, width, overflow="fold")
+    from ..words.folding import ends
+
+    return text.divide(ends(text.plain, width))
 
 
 def _sentence(text: str) -> str:
@@ -173,12 +184,12 @@ def _sentence(text: str) -> str:
 def _tally(diagnosis: Diagnosis) -> str:
     counts = diagnosis.as_dict()["counts"]
     problems, notices = counts["problem"], counts["notice"]
-    said = [
+    counted = [
         f"{problems or 'no'} problem{'s' * (problems != 1)}",
         f"{notices or 'no'} notice{'s' * (notices != 1)}",
         f"{counts['ok']} fine",
     ]
-    return ", ".join(said)
+    return (", " if is_english() else "，").join(map(said, counted))
 
 
 def _next(diagnosis: Diagnosis) -> str:

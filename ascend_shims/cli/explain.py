@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-import textwrap
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 import click
 
+from ..words import language
+from ..words.folding import filled
 from .completion import codes
 
 if TYPE_CHECKING:
@@ -40,7 +41,8 @@ def command(code: str | None, as_json: bool) -> int:
     """
     from ..explain import all_pages
 
-    groups = all_pages()
+    # What a program reads is the same in all languages.
+    groups = all_pages() if as_json else all_pages(language())
     pages = {page.code: page for group in groups for page in group.pages}
     chosen = list(pages.values()) if code is None else [_found(code, pages)]
     if as_json:
@@ -119,7 +121,5 @@ def _columns(out: ShimsConsole) -> int:
 def _wrapped(text: str, width: int) -> list[str]:
     """Lines of a text, in which what is between backticks is not broken."""
     kept = re.sub(r"`[^`]*`", lambda m: m[0].replace(" ", _NO_BREAK), text)
-    lines = textwrap.wrap(
-        kept, max(width, 20), break_long_words=False, break_on_hyphens=False
-    )
+    lines = filled(kept, max(width, 20))
     return [line.replace(_NO_BREAK, " ") for line in lines]

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from .speech import say
 from .upstream import index_options, run_of
 
 __all__ = ["command"]
@@ -38,7 +39,9 @@ def command(
     from ..upstream.lock import Lock, make_baseline, save_lock
     from ..upstream.run import NoBaselineError, beside
 
-    run, path = run_of(registry, watch_files, None, anew=bool(releases), **index)
+    run, path = run_of(
+        registry, watch_files, None, anew=bool(releases), alone=True, **index
+    )
     target = beside(path)
     specs = list(releases) or [
         f"{distribution_of(package)}=={version}"
@@ -58,7 +61,7 @@ def command(
             )
         package = next(iter(source.paths())).partition("/")[0]
         paths = [p for p in source.paths() if p.startswith(f"{package}/")]
-        click.echo(f"{source.label}: reading {len(paths)} files …", err=True)
+        say(f"{source.label}: reading {len(paths)} files …", err=True)
         source.prefetch(paths)
         watched = [one for one in run.watched if one.package == package]
         claimed = [one for one in watched if one.is_claimed(source.version)]
@@ -67,10 +70,10 @@ def command(
         if not getattr(source, "is_far", False):
             # No index may ever have it, and what lies here may be changed.
             keep(run.sources.cache, facts.tree, source)
-        click.echo(f"{source.label}: {len(facts.symbols)} symbols", err=True)
+        say(f"{source.label}: {len(facts.symbols)} symbols", err=True)
     if check:
         same = baselines == run.lock.baselines
-        click.echo("up to date" if same else f"{target.name} is out of date")
+        say("up to date" if same else f"{target.name} is out of date")
         return 0 if same else 1
     save_lock(Lock(baselines), target)
     return 0

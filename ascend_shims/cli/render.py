@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..states import State
+from ..words import is_english, said
 
 __all__ = ["ShimsConsole", "console", "state_text", "summary", "table", "tally"]
 
@@ -45,6 +46,10 @@ class ShimsConsole(Console):
         super().__init__(highlight=False, soft_wrap=False, width=width)
 
     def print(self, *objects: Any, **how: Any) -> None:
+        if not is_english():
+            from .wording import worded
+
+            objects = worded(objects, how, folds=self.folds)
         if self.folds or all(isinstance(one, (str, Text)) for one in objects):
             super().print(*objects, **how)
             return
@@ -71,11 +76,16 @@ def state_text(state: str) -> Text:
 
 
 def table(*columns: str) -> Table:
-    made = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
+    kind = Table
+    if not is_english():
+        from .wording import WordedTable
+
+        kind = WordedTable
+    made = kind(box=None, pad_edge=False, header_style="bold", show_edge=False)
     for position, column in enumerate(columns):
         last = position == len(columns) - 1
         made.add_column(
-            column, no_wrap=not last, overflow="fold" if last else "ellipsis"
+            said(column), no_wrap=not last, overflow="fold" if last else "ellipsis"
         )
     return made
 

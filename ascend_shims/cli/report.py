@@ -11,9 +11,10 @@ import click
 
 from .. import __version__
 from ..environment.versions import parse
-from ..files import write_whole
+from ..files import real, write_whole
 from ..upstream.collecting import rare_collections
-from .upstream import check_package, index_options, own_or_none, run_of, search_option
+from .speech import say
+from .upstream import check_package, index_options, registry_of, run_of, search_option
 
 if TYPE_CHECKING:
     from ..page.model import Page
@@ -27,9 +28,10 @@ def _writable(
     """A click callback: what cannot be written is said before the long work."""
     if given is None:
         return None
-    # Of a link its target is replaced, as a program that opens it would do.
-    path = given.resolve()
-    if path.exists() and not path.is_file():
+    # Of a link its target is replaced, as a program that opens it would do. One that
+    # leads back to itself is no file.
+    path = real(given)
+    if os.path.lexists(path) and not path.is_file():
         raise click.BadParameter(f"{given} is no file; name one, like report.html")
     if not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}; make it first")
@@ -91,7 +93,7 @@ def command(
 
         print_json(msgspec.to_builtins(page))
     elif file is not None:
-        click.echo(_said(file, page, len(text.encode())))
+        say(_said(file, page, len(text.encode())))
     return 0
 
 
@@ -106,7 +108,6 @@ def _page(
 ) -> Page:
     from ..page.gather import Asked, gather
     from ..processes.client import ask_all
-    from ..registry import load
     from ..upstream.baselines import distribution_of
     from .render import summary
 
@@ -119,7 +120,7 @@ def _page(
     name = distribution_of(package)
     report, notes = _report(path if registry else None)
     asked = Asked(
-        registry=load(path if registry else own_or_none(path)),
+        registry=registry_of(registry)[0],
         package=package,
         releases=[(one, f"{name}=={one}") for one in releases],
         report=report,

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..upstream.collecting import rare_collections
+from .speech import say
 from .upstream import (
     FORMATS,
     LEVELS,
@@ -124,7 +125,7 @@ def command(
     questions = ask(scanned, compared, upstream=local or search_all)
     if registry_out is not None:
         _write(registry_out, scanned, first, last)
-        click.echo(_next(registry_out, compared), err=True)
+        say(_next(registry_out, compared), err=True)
     shown = Shown(scanned, compared if named else None, questions, compared)
     show("json" if as_json else form, shown, everything=everything)
     return 1 if shown.kinds & set(LEVELS[fail_on]) else 0
@@ -231,7 +232,7 @@ def _refuse_to_overwrite(path: Path) -> None:
 
 def _write(path: Path, scanned: Scanned, first: str | None, last: str | None) -> None:
     """Write a draft, whole or not at all, once the loader has taken it."""
-    from ..files import write_whole
+    from ..files import real, write_piped, write_whole
     from ..registry import load
     from ..scan.draft import draft
 
@@ -245,12 +246,12 @@ def _write(path: Path, scanned: Scanned, first: str | None, last: str | None) ->
         load(tried)
     try:
         if path.exists() and not path.is_file():
-            path.write_text(text, "utf-8")
+            write_piped(path, text.encode())
         else:
-            write_whole(path.resolve(), text)
+            write_whole(real(path), text)
     except OSError as error:
         raise click.BadParameter(f"{path} cannot be written: {error}") from error
-    click.echo(f"wrote {path}", err=True)
+    say(f"wrote {path}", err=True)
 
 
 def _next(path: Path, compared: Compared | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import textwrap
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,18 @@ import click
 import msgspec
 
 from ..processes.client import ask_all
+from ..registry.found import FoundRegistryError
+from ..registry.joined import Joined, namespace_of
 from ..states import State
+from ..words import said
+from ..words.folding import filled
 from .completion import gap_ids
 from .here import assumed, own_plan, own_switches, print_json, registry_option
 
 if TYPE_CHECKING:
     from ..plan import PlannedGap, PlannedPatch
-    from ..registry.model import Gap, Sign
+    from ..registry.model import Gap, Registry, Sign
+    from ..report import RegistryReport
     from .render import ShimsConsole
 
 __all__ = ["command"]
@@ -49,6 +55,7 @@ def command(
     plan = own_plan(own_switches(assume, registry))
     ids = [gap.id for gap in plan.registry.gaps]
     if gap_id not in ids:
+        _refuse_left_out(gap_id, plan.registry)
         near = difflib.get_close_matches(gap_id, ids, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(ids)}"
         raise click.BadParameter(f"no gap is called {gap_id!r}{hint}")
@@ -64,8 +71,27 @@ def command(
     if as_json:
         print_json(page)
     else:
-        _print(plan[gap_id], mine, page["probe"], page["processes"])
+        brought_by = _brought_by(gap_id, report.registries)
+        _print(plan[gap_id], brought_by, mine, page["probe"], page["processes"])
     return 1 if State(mine["state"]).is_fault else 0
+
+
+def _refuse_left_out(gap_id: str, registry: Registry) -> None:
+    """Raise `FoundRegistryError` where its whole registry cannot be used: no other
+    gap is meant then."""
+    unusable = registry.unusable if isinstance(registry, Joined) else ()
+    for one in unusable:
+        if one.namespace == namespace_of(gap_id):
+            raise FoundRegistryError(str(one))
+
+
+def _brought_by(gap_id: str, registries: Iterable[RegistryReport]) -> str | None:
+    """Who brings its registry, and where that lies; None for a gap of the base."""
+    namespace = namespace_of(gap_id)
+    found = (
+        one for one in registries if one.namespace == namespace and not one.problem
+    )
+    return next((f"{one.distribution}, {one.path}" for one in found), None)
 
 
 def _elsewhere(gap_id: str) -> list[dict[str, Any]]:
@@ -120,6 +146,7 @@ def _asked(package: str, signs: list[Sign]) -> list[dict[str, Any]]:
 
 def _print(
     planned: PlannedGap,
+    brought_by: str | None,
     mine: dict[str, Any],
     probe: list[dict[str, Any]],
     processes: list[dict[str, Any]],
@@ -129,7 +156,10 @@ def _print(
     gap = planned.gap
     out = console()
     out.print(f"[bold]{gap.id}[/bold]  {gap.title}")
-    out.print(f"{gap.status} · {gap.kind}\n", style="dim")
+    out.print(f"{gap.status} · {gap.kind}", style="dim")
+    if brought_by:
+        out.print(brought_by, style="dim", markup=False, soft_wrap=True)
+    out.print()
     _section(out, "Why", gap.why)
     _section(out, "Goes when", gap.remove_when)
     if gap.traced:
@@ -187,9 +217,9 @@ def _probe(out: ShimsConsole, gap: Gap, probe: list[dict[str, Any]]) -> None:
 
 def _section(out: ShimsConsole, title: str, text: str) -> None:
     out.print(f"[bold]{title}[/bold]")
-    words = " ".join(text.split())
+    words = said(" ".join(text.split()))
     if out.folds:
-        words = textwrap.fill(words, min(out.width, 100) - 2)
+        words = "\n".join(filled(words, min(out.width, 100) - 2))
     out.print(textwrap.indent(words, "  ") + "\n", markup=False)
 
 

@@ -195,7 +195,8 @@ def _process(answer: Answer, choice: _Choice) -> dict[str, Any]:
 def _has_fault(report: dict[str, Any]) -> bool:
     own = [gap["state"] for gap in report["gaps"]]
     others = [gap["state"] for p in report["processes"] for gap in p.get("gaps", ())]
-    return any(State(state).is_fault for state in [*own, *others])
+    left_out = any(one["problem"] for one in report["registries"])
+    return left_out or any(State(state).is_fault for state in [*own, *others])
 
 
 def _next(report: dict[str, Any], everything: bool) -> str:
@@ -204,6 +205,8 @@ def _next(report: dict[str, Any], everything: bool) -> str:
     for gap in [*report["gaps"], *running]:
         if State(gap["state"]).is_fault:
             return f"Next: shims show {gap['id']}"
+    if any(one["problem"] for one in report["registries"]):
+        return "Next: shims doctor"
     kept_out = any(gap["reason"].startswith("no NPU") for gap in report["gaps"])
     if kept_out:
         return "Next: ASCEND_SHIMS_DEVICE=sim shims status   (what an NPU would get)"

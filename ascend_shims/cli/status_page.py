@@ -31,8 +31,28 @@ def show(report: dict[str, Any], next_step: str) -> None:
     else:
         out.print("No such gap in a new process.")
     out.print()
+    _show_registries(out, report.get("registries", []))
     _show_processes(out, report["processes"])
     out.print(next_step, style="dim")
+
+
+def _show_registries(out: Any, registries: list[dict[str, Any]]) -> None:
+    if not registries:
+        return
+    rows = table("REGISTRY OF", "GAPS", "BROUGHT BY")
+    for one in registries:
+        rows.add_row(*map(Text, _registry(one)))
+    out.print(rows)
+    for one in registries:
+        if one["problem"]:
+            said = f"  {one['namespace']} is left out: {one['problem']}"
+            out.print(Text(said, "red"))
+    out.print()
+
+
+def _registry(one: dict[str, Any]) -> tuple[str, str, str]:
+    by = ", ".join(filter(None, (one["distribution"], one["path"])))
+    return one["namespace"], str(one["gaps"]), by or "nobody"
 
 
 def _show_processes(out: Any, processes: list[dict[str, Any]]) -> None:
@@ -74,6 +94,16 @@ def as_markdown(report: dict[str, Any]) -> str:
         ),
         "",
     ]
+    registries = report.get("registries", [])
+    if registries:
+        brought = [_registry(one) for one in registries]
+        left_out = [
+            f"- {one['namespace']} is left out: {one['problem']}"
+            for one in registries
+            if one["problem"]
+        ]
+        lines += [*_rows(("registry of", "gaps", "brought by"), brought), ""]
+        lines += [*left_out, ""] if left_out else []
     if report["processes"]:
         rows = [_row(one) for one in report["processes"]]
         lines += _rows(("pid", "role", "plan", "states"), rows)

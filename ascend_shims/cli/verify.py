@@ -17,6 +17,7 @@ from ..errors import code_of
 from ..switches import SwitchError
 from .completion import gap_ids
 from .here import own_plan, own_switches, print_json
+from .speech import say
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -135,7 +136,7 @@ def _as_dict(error: InterpreterError) -> dict[str, Any]:
 
 
 def _say(what: str) -> None:
-    click.echo(f"{what} …", err=True)
+    say(f"{what} …", err=True)
 
 
 def _plan(registry: Path | None, gaps: tuple[str, ...]) -> tuple[Switches, Plan]:

@@ -2,15 +2,20 @@
 
 A file begins with the group's title and a sentence about it. A page is a heading with
 the code; then what it means, a paragraph that begins with `How:`, one that begins with
-`Do:`, and a fenced example.
+`Do:`, and a fenced example. `How:` and `Do:` are the same in every language. Pages in
+another language lie in a folder of its name, and have no examples of their own: what is
+shown is the English one, its sentences put into words as on a screen.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from textwrap import fill
+
+from ..words import ENGLISH, said
 
 __all__ = ["GROUPS", "Group", "Page", "all_pages", "as_markdown"]
 
@@ -19,7 +24,7 @@ GROUPS = ("states", "verdicts", "breakages", "errors", "engine", "rig", "doctor"
 
 _WIDTH = 88
 """Columns of what is written by hand beside it."""
-_SENTENCE = re.compile(r"^.*?[.](?= |$)")
+_SENTENCE = re.compile(r"^.*?(?:[.](?= |$)|。)")
 
 
 @dataclass(frozen=True)
@@ -50,21 +55,36 @@ class Group:
     pages: tuple[Page, ...]
 
 
-def all_pages() -> tuple[Group, ...]:
-    """Every page there is, by group."""
-    return tuple(_group(name) for name in GROUPS)
+def all_pages(language: str = ENGLISH) -> tuple[Group, ...]:
+    """Every page there is, by group; in English what a language has no page about."""
+    english = tuple(_group(name, ENGLISH, {}) for name in GROUPS)
+    if language == ENGLISH:
+        return english
+    examples = {page.code: page.example for one in english for page in one.pages}
+    return tuple(_instead(one, _group(one.name, language, examples)) for one in english)
 
 
-def _group(name: str) -> Group:
-    text = files(__package__).joinpath(f"{name}.md").read_text("utf-8")
+def _instead(english: Group, other: Group) -> Group:
+    known = {page.code: page for page in other.pages}
+    pages = tuple(known.get(page.code, page) for page in english.pages)
+    return replace(other, pages=pages)
+
+
+def _group(name: str, language: str, examples: Mapping[str, str]) -> Group:
+    folder = files(__package__)
+    if language != ENGLISH:
+        folder = folder / language
+    text = folder.joinpath(f"{name}.md").read_text("utf-8")
     head, *pages = re.split(r"^## ", text, flags=re.MULTILINE)
     title, _, about = head.removeprefix("# ").partition("\n")
-    made = tuple(_page(name, page) for page in pages)
+    made = tuple(_page(name, page, examples) for page in pages)
     return Group(name, title.strip(), _joined(about), made)
 
 
-def _page(group: str, text: str) -> Page:
+def _page(group: str, text: str, examples: Mapping[str, str]) -> Page:
     code, _, rest = text.partition("\n")
+    if code.strip() in examples:
+        rest = f"{rest}```text\n{_in_words(examples[code.strip()])}\n```"
     prose, fence, example = rest.partition("```text\n")
     meaning, _, rest = prose.partition("\nHow: ")
     how, _, do = rest.partition("\nDo: ")
@@ -75,7 +95,16 @@ def _page(group: str, text: str) -> Page:
     return Page(code.strip(), group, meaning, how, do, example)
 
 
+def _in_words(example: str) -> str:
+    """What is typed stays; what is answered is said in the language that is spoken."""
+    return "\n".join(
+        line if line.startswith("$ ") else said(line) for line in example.splitlines()
+    )
+
+
 def _joined(text: str) -> str:
+    # Between two Chinese characters a line's end is no space.
+    text = re.sub(r"(?<=[\u3000-\uff60])\n(?=[\u3000-\uff60])", "", text)
     return " ".join(text.split())
 
 

@@ -1,0 +1,41 @@
+"""Saying something to a person, in the language that is spoken."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ..words import is_english, said
+
+__all__ = ["Context", "say", "show_error"]
+
+
+def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
+    """Print a text; what is for machines goes by `click.echo` instead."""
+    click.secho(said(text), err=err, nl=nl, **style)
+
+
+class Context(click.Context):
+    """Help and usage in the language that is spoken."""
+
+    def make_formatter(self) -> click.HelpFormatter:
+        if is_english():
+            return super().make_formatter()
+        from .helping import Formatter
+
+        return Formatter(width=self.terminal_width, max_width=self.max_content_width)
+
+
+def show_error(error: click.ClickException) -> None:
+    """What click's own `show()` does, in the language that is spoken."""
+    if is_english():
+        error.show()
+        return
+    context = getattr(error, "ctx", None)
+    if context is not None:
+        click.echo(context.get_usage(), err=True)
+        if context.command.get_help_option(context) is not None:
+            asked = f"{context.command_path} {context.help_option_names[0]}"
+            say(f"Try '{asked}' for help.\n", err=True)
+    say(f"Error: {error.format_message()}", err=True)

@@ -1,0 +1,57 @@
+"""Which language somebody wants, by the rules of gettext and one variable of ours."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import TextIO
+
+__all__ = ["CHINESE", "ENGLISH", "VARIABLE", "can_show", "preferred"]
+
+ENGLISH = "en"
+CHINESE = "zh_CN"
+VARIABLE = "ASCEND_SHIMS_LANG"
+
+_LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
+_SIMPLIFIED = re.compile(r"zh|zh_(hans|cn|sg|my)(_\w+)?", re.IGNORECASE)
+_ENGLISH = re.compile(r"en(_\w+)?|c|posix", re.IGNORECASE)
+_SAMPLE = "漂移，已应用：《》“”…·"
+"""What an encoding has to have."""
+
+
+def preferred(environ: Mapping[str, str], *streams: TextIO | None) -> str:
+    """The language of an environment, as its output can show it.
+
+    Returns `zh_CN` or `en`; `en` also for languages that there are no words in.
+    """
+    for name in _wanted(environ):
+        spelled = re.split(r"[.@]", name.strip())[0].replace("-", "_")
+        if _SIMPLIFIED.fullmatch(spelled):
+            return CHINESE if all(map(can_show, streams)) else ENGLISH
+        if _ENGLISH.fullmatch(spelled):
+            return ENGLISH
+    return ENGLISH
+
+
+def _wanted(environ: Mapping[str, str]) -> Iterator[str]:
+    """Names of languages, the one that is liked best first."""
+    if own := environ.get(VARIABLE, "").strip():
+        yield own
+        return
+    locale = next(filter(None, map(environ.get, _LOCALE)), "")
+    # As for gettext: who has no locale has no list of languages either.
+    if locale and not re.match(r"(C|POSIX)\b", locale):
+        yield from filter(None, environ.get("LANGUAGE", "").split(":"))
+    yield locale
+
+
+def can_show(stream: TextIO | None) -> bool:
+    """Whether Chinese can be written there. What has no encoding takes any text."""
+    encoding = getattr(stream, "encoding", None)
+    if not isinstance(encoding, str):
+        return True
+    try:
+        _SAMPLE.encode(encoding)
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True

@@ -1,0 +1,128 @@
+"""Finished sentences find their words; data stays as it is."""
+
+from __future__ import annotations
+
+import pytest
+
+from ascend_shims.words.catalogue import Catalogue, Template, load
+from ascend_shims.words.folding import columns, filled, fold, padded
+
+CHINESE = load("zh_CN")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("no NPU: torch_npu is not installed", "没有 NPU：未安装 torch_npu"),
+        ("switched off by ASCEND_SHIMS=off", "被 ASCEND_SHIMS=off 关闭"),
+        ("vllm 0.20.0 is outside vllm >=0.27", "vllm 0.20.0 在 vllm >=0.27 之外"),
+        ("needs graph-manager, which is off", "需要 graph-manager，而它是 off"),
+        ("  applies when upstream is imported\n", "  导入上游时应用\n"),
+        ("- torch_npu is not installed", "- 未安装 torch_npu"),
+        (
+            "no gap is called 'kv'; did you mean kv-cache?",
+            "没有这个 gap：'kv'；是不是 kv-cache？",
+        ),
+        (
+            "madeup.core:answer: answer does not exist in madeup.core",
+            "madeup.core:answer：madeup.core 中 answer 不存在",
+        ),
+        (
+            "cos-sin: failed: torch_npu is not installed",
+            "cos-sin：failed：未安装 torch_npu",
+        ),
+        ("`m:f` did not change.", "`m:f` 没有变。"),
+        (
+            "`m:f` was a class and is a value now",
+            "`m:f` 原来是类，现在是值",
+        ),
+        ("x is not installed for /py; y", "x is not installed for /py; y"),
+        (
+            "Invalid value for '--watch': 'abc' is not a valid float range.",
+            "'--watch' 的值无效：'abc' 不是有效的 数值。",
+        ),
+        ("Missing argument 'GAP'.", "缺少参数 'GAP'。"),
+        ("GAP       IN A NEW PROCESS  WHY", "GAP       在新进程中        原因"),
+    ],
+)
+def test_sentences_are_put_together_of_sentences(text: str, expected: str) -> None:
+    assert CHINESE.said(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        " ",
+        "kv-cache",
+        "applied",
+        "3 applied, 7 off",
+        "vllm.v1.worker.gpu.attn_utils:init_kv_cache",
+        "/home/me/is not/a path",
+        "vllm==0.32.0",
+        "Removal of the old cache",
+        "[Core] Fix the order of KV blocks; move them to one place, and test it",
+        "Our operator wants this; nothing, if that is meant by others; it is large",
+        "RuntimeError: the tensor is on another device",
+        "this kernel has no image available",
+        '{"schema": 1, "gaps": []}',
+        "已经是中文的句子。",
+        "x" * 5000 + " is not installed",
+    ],
+)
+def test_data_stays_as_it_is(text: str) -> None:
+    assert CHINESE.said(text) == text
+
+
+def test_what_says_most_fits_best() -> None:
+    catalogue = Catalogue(
+        {"{a} is gone": "{a} 没了", "the file {a} is gone": "文件 {a}"}
+    )
+    assert catalogue.said("the file x is gone") == "文件 x"
+    assert catalogue.said("x is gone") == "x 没了"
+
+
+def test_holes_are_found_without_trying_twice() -> None:
+    template = Template.of("{a}, {b}, {c}!", "{c} {b} {a}")
+    assert template.holes("1, 2, 3!") == {"a": "1", "b": "2", "c": "3"}
+    assert template.holes("1, 2!") is None
+    assert template.holes("1, 2, 3") is None
+    assert template.holes("a, " * 1000 + "!") is not None
+    assert template.filled({"a": "1", "b": "2", "c": "3"}) == "3 2 1"
+
+
+def test_what_is_in_a_hole_may_have_braces() -> None:
+    catalogue = Catalogue({"cannot read {path}": "无法读取 {path}"})
+    assert catalogue.said("cannot read {x}") == "无法读取 {x}"
+
+
+# Lines ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        ("", 10, [""]),
+        ("一二三四五", 10, ["一二三四五"]),
+        ("一二三四五六", 10, ["一二三四五", "六"]),
+        ("一二三四，五", 8, ["一二三", "四，五"]),
+        ("一二三（四）", 8, ["一二三", "（四）"]),
+        ("在 vLLM 中运行", 8, ["在 vLLM", "中运行"]),
+        ("one two 三", 8, ["one two", "三"]),
+        ("abcdefgh一", 4, ["abcd", "efgh", "一"]),
+    ],
+)
+def test_lines_end_where_they_may(text: str, width: int, lines: list[str]) -> None:
+    assert fold(text, width) == lines
+    assert all(columns(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "")
+
+
+def test_columns_are_counted_rather_than_characters() -> None:
+    assert columns("gap 补丁") == 8
+    assert padded("补丁", 6) == "补丁  "
+    assert padded("补丁补丁", 6) == "补丁补丁"
+
+
+def test_english_is_filled_as_ever() -> None:
+    assert filled("one two … three", 9) == ["one two …", "three"]

@@ -1,0 +1,1 @@
+"""Patches of the made-up upstream that do nothing but call what is beneath."""

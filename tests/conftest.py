@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+# What commands say is compared in English, wherever the tests run.
+os.environ["LANGUAGE"] = "en"
+os.environ.pop("ASCEND_SHIMS_LANG", None)
 
 HERE = Path(__file__).parent
 
@@ -31,6 +36,7 @@ _ASK_THE_MACHINE = (
     "upstream/test_reports.py",
     "verify/test_endings.py",
     "verify/test_proof.py",
+    "words/test_screens.py",
 )
 """Look at all processes of the machine, or answer those that do with states that are
 faults, so they run one after the other."""

@@ -53,7 +53,9 @@ def test_each_place_is_in_one_half(pytestconfig: pytest.Config) -> None:
 @pytest.mark.skipif(
     not (HERE.parent / ".venv").exists(), reason="no environment of the default release"
 )
-@pytest.mark.parametrize("tool", ["score-drift", "check-rig-fidelity", "mutation"])
+@pytest.mark.parametrize(
+    "tool", ["score-drift", "check-rig-fidelity", "mutation", "bench"]
+)
 def test_tools_find_their_environment(tool: str) -> None:
     """Whoever calls them: here the interpreter under this one, without our packages."""
     beneath = Path(sys.base_prefix) / "bin" / "python3"

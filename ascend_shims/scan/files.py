@@ -15,6 +15,7 @@ from io import BytesIO
 from pathlib import Path
 
 from ..errors import ConfigurationError
+from ..files import real
 from .found import Skipped
 
 __all__ = ["Files", "NothingToScanError", "SkipError", "Source", "collect", "parse"]
@@ -135,11 +136,12 @@ def collect(paths: Iterable[Path], *, tests: bool = False) -> Files:
             _add(root, top, found, skipped)
     if not found and not skipped:
         where = ", ".join(map(str, named)) or "."
-        hint = f"; {left_out} files of tests are left out, --tests takes them in"
-        raise NothingToScanError(
-            f"no Python file in {where}{hint if left_out else '; name the folder '}"
-            f"{'' if left_out else 'of a plugin, as in `shims scan my_plugin/`'}"
+        hint = (
+            f"; {left_out} files of tests are left out, --tests takes them in"
+            if left_out
+            else "; name the folder of a plugin, as in `shims scan my_plugin/`"
         )
+        raise NothingToScanError(f"no Python file in {where}{hint}")
     return Files(tuple(found.values()), tuple(skipped), left_out, tuple(tops))
 
 
@@ -181,7 +183,7 @@ def _add(
 
 def _top(folder: Path) -> Path:
     """The folder that module names beneath `folder` start from."""
-    here = top = folder.resolve()
+    here = top = real(folder)
     for above in (here, *here.parents)[:_LEVELS]:
         if (above / "__init__.py").exists():
             top = above.parent
@@ -199,7 +201,7 @@ def _module(path: Path, top: Path) -> str:
     as such.
     """
     try:
-        parts = list(path.resolve().relative_to(top).with_suffix("").parts)
+        parts = list(real(path).relative_to(top).with_suffix("").parts)
     except ValueError:
         parts = [path.stem]
     folder = top

@@ -138,7 +138,8 @@ def _reached(also: Iterable[ModuleType | type]) -> Iterator[ModuleType | type]:
     """All modules and the classes that these lead to, by whatever name."""
     classes = {id(cls): cls for cls in _classes()}
     ids = frozenset(classes)
-    waiting: list[ModuleType | type] = [*_modules(), *also]
+    # Each once: a reference that is found twice would be moved twice.
+    waiting = list({id(one): one for one in [*_modules(), *also]}.values())
     seen = set(map(id, waiting))
     for owner in waiting:
         yield owner

@@ -201,6 +201,22 @@ def test_what_cannot_follow_is_searched_for_in_the_heap(
     assert set(looks[2:]) == {"heap"}
 
 
+def test_a_namespace_that_was_changed_before_is_looked_at_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where a bound method was moved twice it came back as another object."""
+    world.upstream(UP).gap("one", P("a:C.m"), P("a:f"))
+    world.import_()
+    user = world.user("from UP.a import C, f\nbound = C().m\nkept = f\n")
+    before = world.snapshot()
+    for many in (0, len(sys.modules) + 100):
+        monkeypatch.setattr(references, "_MANY", many)
+        world.apply()
+        assert (user.bound(1), user.kept(1)) == (10, 10)
+        world.revert()
+        assert before.differences(world.snapshot()) == []
+
+
 def test_in_a_small_process_there_is_one_look(
     world: World, looks: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

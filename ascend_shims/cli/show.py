@@ -18,6 +18,7 @@ from ..states import State
 from ..words import said
 from ..words.folding import filled
 from .completion import gap_ids
+from .drifted import drifted
 from .here import assumed, own_plan, own_switches, print_json, registry_option
 
 if TYPE_CHECKING:
@@ -66,13 +67,15 @@ def command(
         "registry": msgspec.to_builtins(plan.registry[gap_id]),
         "here": mine,
         "probe": _probed(plan.registry[gap_id]),
+        # Of an assumed release nothing is at hand that could be read.
+        "drift": [] if assume else drifted(gap_id, registry),
         "processes": _elsewhere(gap_id),
     }
     if as_json:
         print_json(page)
     else:
         brought_by = _brought_by(gap_id, report.registries)
-        _print(plan[gap_id], brought_by, mine, page["probe"], page["processes"])
+        _print(plan[gap_id], brought_by, page)
     return 1 if State(mine["state"]).is_fault else 0
 
 
@@ -147,13 +150,11 @@ def _asked(package: str, signs: list[Sign]) -> list[dict[str, Any]]:
 def _print(
     planned: PlannedGap,
     brought_by: str | None,
-    mine: dict[str, Any],
-    probe: list[dict[str, Any]],
-    processes: list[dict[str, Any]],
+    page: dict[str, Any],
 ) -> None:
     from .render import console, state_text
 
-    gap = planned.gap
+    gap, mine = planned.gap, page["here"]
     out = console()
     out.print(f"[bold]{gap.id}[/bold]  {gap.title}")
     out.print(f"{gap.status} · {gap.kind}", style="dim")
@@ -164,8 +165,10 @@ def _print(
     _section(out, "Goes when", gap.remove_when)
     if gap.traced:
         _section(out, "Traced by torch.compile", gap.traced)
-    if probe:
-        _probe(out, gap, probe)
+    if page["probe"]:
+        _probe(out, gap, page["probe"])
+    if page["drift"]:
+        _drift(out, page["drift"])
     out.print("[bold]In a new process here[/bold]")
     out.print("  ", state_text(mine["state"]), f"  {mine['reason']}\n", sep="")
     if mine["patches"]:
@@ -174,9 +177,9 @@ def _print(
         for patch, planned_patch in patches:
             _patch(out, patch, planned_patch)
         out.print()
-    if processes:
+    if page["processes"]:
         out.print("[bold]Running processes[/bold]")
-        for one in processes:
+        for one in page["processes"]:
             where = f"  {one['pid']}  {one['role']}  "
             out.print(where, state_text(one["state"]), f"  {one['reason']}", sep="")
         out.print()
@@ -212,6 +215,22 @@ def _probe(out: ShimsConsole, gap: Gap, probe: list[dict[str, Any]]) -> None:
             out.print(f"    {mark} {told['words']}", style="dim", markup=False)
             if told["at"]:
                 out.print(f"      {told['at']}", style="dim", markup=False)
+    out.print()
+
+
+def _drift(out: ShimsConsole, rows: list[dict[str, Any]]) -> None:
+    out.print("[bold]Drift[/bold]")
+    for row in rows:
+        if row["problem"]:
+            out.print(f"  {row['problem']}", style="dim", markup=False)
+            continue
+        counted = ", ".join(f"{n} {kind}" for kind, n in row["verdicts"].items())
+        out.print(f"  {counted}", markup=False)
+        out.print(
+            f"    {row['release']} against {row['baseline']}", style="dim", markup=False
+        )
+        for sentence in row["says"]:
+            out.print(f"    {sentence}", markup=False)
     out.print()
 
 

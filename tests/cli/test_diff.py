@@ -335,9 +335,50 @@ def test_show_prints_the_probe_and_its_answer(
     nowhere = show("")
     assert "No longer needed when\n  upstream answers in a tone\n" in nowhere
     assert "madeup is not installed here" in nowhere
+    assert "Drift" not in nowhere
     old = show(str(differing / "1"))
     assert "not seen in madeup" in old
     assert "- `madeup.core:answer` takes no `tone`" in old
+    assert "\nDrift\n" in old
+    assert "shims lock" in old
     (sign,) = json.loads(show(str(differing / "2"), "--json"))["probe"]
     assert (sign["says"], sign["seen"]) == ("upstream answers in a tone", "yes")
     assert [one["at"] for one in sign["told"]] == ["madeup/core.py:2"]
+
+
+def test_show_says_what_drift_says_of_what_is_installed(
+    differing: Path, command: tuple[list[str], dict[str, str]]
+) -> None:
+    _, environ = command
+    environ = {**environ, "ASCEND_SHIMS_ALLOW": "differing_patches"}
+    registry = str(differing / "registry.yaml")
+
+    def run(path: str, *words: str) -> subprocess.CompletedProcess[str]:
+        paths = os.pathsep.join([environ["PYTHONPATH"], str(differing / path)])
+        return subprocess.run(
+            [sys.executable, "-m", "ascend_shims", *words, "--registry", registry],
+            env={**environ, "PYTHONPATH": paths},
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+
+    for path in ("1", "2"):
+        said = f'__version__ = "{path}.0"\n'
+        (differing / path / "madeup" / "_version.py").write_text(said)
+    locked = run("1", "lock", str(differing / "1"))
+    assert locked.returncode == 0, locked.stderr
+    same = json.loads(run("1", "show", "replaced", "--json").stdout)["drift"]
+    assert [(one["package"], one["verdicts"]) for one in same] == [
+        ("madeup", {"identical": 2})
+    ]
+    (other,) = json.loads(run("2", "show", "replaced", "--json").stdout)["drift"]
+    assert sum(other["verdicts"].values()) == 2
+    assert other["says"]
+    counted = ", ".join(f"{n} {kind}" for kind, n in other["verdicts"].items())
+    assert "identical" not in counted.partition(",")[0]
+    told = run("2", "show", "replaced").stdout
+    assert f"\nDrift\n  {counted}\n" in told
+    words = " ".join(told.split())
+    assert all(" ".join(one.split()) in words for one in other["says"])

@@ -79,6 +79,17 @@ class Sign(msgspec.Struct):
     release: str | msgspec.UnsetType = msgspec.UNSET
 
 
+class Drifted(msgspec.Struct):
+    """What drift says of an installed upstream; `problem` where it says nothing."""
+
+    package: str
+    release: str | None
+    baseline: str | None
+    verdicts: dict[str, int]
+    says: list[str]
+    problem: str | None
+
+
 class Elsewhere(msgspec.Struct):
     """The gap in a running process."""
 
@@ -100,6 +111,7 @@ class Show(msgspec.Struct):
     registry: Gap
     here: GapStanding
     probe: list[Sign]
+    drift: list[Drifted]
     processes: list[Elsewhere]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
+from difflib import get_close_matches
 from typing import Any
 
 from .engine.standing import Standing
@@ -88,7 +89,12 @@ class Report:
         for gap in self.gaps:
             if gap.id == gap_id:
                 return gap
-        raise KeyError(gap_id)
+        ids = [gap.id for gap in self.gaps]
+        # Who knows the gap by its own registry leaves out the namespace.
+        spaced = [one for one in ids if one.rpartition("/")[2] == gap_id]
+        near = spaced or get_close_matches(gap_id, ids, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(ids)}"
+        raise KeyError(f"no gap is called {gap_id!r}; {hint}")
 
     def state(self, gap_id: str) -> State:
         return self[gap_id].state

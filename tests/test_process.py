@@ -804,5 +804,9 @@ def test_the_report_is_plain_data(up: World) -> None:
     assert data["environment"]["python"] == sys.executable
     shown = data["environment"]["distributions"][up.up]
     assert shown["file"] == str(up.root / up.up / "__init__.py")
-    with pytest.raises(KeyError):
-        ascend_shims.status()["nothing"]
+    report = ascend_shims.status()
+    first = report.gaps[0].id
+    with pytest.raises(KeyError, match=f"did you mean {first!r}"):
+        report.state(first + "s")
+    with pytest.raises(KeyError, match=f"there are {first}"):
+        report["xyz-123"]

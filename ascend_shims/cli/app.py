@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from importlib import import_module
 
 import click
@@ -66,6 +67,15 @@ class _Lazy(click.Group):
         # What a command says of itself is put into words here, for all of them.
         command.context_class = Context
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        near = difflib.get_close_matches(name, _COMMANDS, n=1)
+        if name not in _COMMANDS and near:
+            ctx.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def shell_complete(
         self, ctx: click.Context, incomplete: str

@@ -76,4 +76,5 @@ def command(
         say("up to date" if same else f"{target.name} is out of date")
         return 0 if same else 1
     save_lock(Lock(baselines), target)
+    say(f"written: {target}", err=True)
     return 0

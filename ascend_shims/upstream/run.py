@@ -96,6 +96,8 @@ class Run:
             if name in self._locked.notes:
                 notes.append(self._locked.notes[name])
         findings += self._alone(package, spec)
+        if not findings:
+            notes += self._not_for(package, new.label, new.version)
         problems |= {p.path: p.reason for p in texts.problems.values()}
         problems |= new.problems
         return Checked(
@@ -250,6 +252,17 @@ class Run:
         tree = Tree(self._texts_of(spec), self._shelf)
         for one in unlocked:
             yield without_baseline(one, tree, release.version)
+
+    def _not_for(self, package: str, label: str, version: str | None) -> Iterator[str]:
+        """Why nothing was checked: no gap is meant for that release."""
+        gaps: dict[str, list[Watched]] = {}
+        for one in self.watched:
+            if one.package == package:
+                gaps.setdefault(one.gap, []).append(one)
+        for gap, mine in gaps.items():
+            if not any(one.is_for(version) for one in mine):
+                said = " and ".join(sorted({one.said_ranges for one in mine}))
+                yield f"{gap} is not for {label}: it is for {said}"
 
     def prefetch(self, specs: Iterable[str], package: str = "vllm") -> None:
         """Bring here, with few requests, what `check` of these releases reads.

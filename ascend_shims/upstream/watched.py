@@ -94,6 +94,13 @@ class Watched:
         mine = [ranges[package] for ranges in self.ranges if package in ranges]
         return all(_fit(version, one) is not Fit.OUTSIDE for one in mine)
 
+    @property
+    def said_ranges(self) -> str:
+        """The releases that it is meant for, as somebody wrote them."""
+        ranges = [self.claims, *self.ranges]
+        written = [one[self.package] for one in ranges if one.get(self.package)]
+        return f"{self.package} {','.join(dict.fromkeys(written)) or '(any)'}"
+
     def is_claimed(self, version: str | None) -> bool:
         """Whether the gap claims a release, so that it may be a baseline."""
         claim = self.claims.get(self.package)

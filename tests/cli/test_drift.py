@@ -172,6 +172,24 @@ def test_markdown_is_a_table(drift: Any) -> None:
     assert done.stdout.count("| broken |") == 2
 
 
+def test_a_release_that_no_gap_is_for_is_told(drift: Any, project: Path) -> None:
+    """Nothing was checked, and whoever reads that must see why."""
+    registry = project / "registry.yaml"
+    text = registry.read_text()
+    claimed = text.replace(
+        "needs: {device: false}\n",
+        'needs: {device: false}\n    versions: {madeup: ">=1.2"}\n',
+    )
+    assert claimed.count(">=1.2") == text.count("needs: {device: false}") > 0
+    registry.write_text(claimed)
+    done = drift("drift", *_against("1.1"))
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "nothing to check" in words
+    for gap in ("loud", "polite"):
+        assert f"{gap} is not for madeup 1.1: it is for madeup >=1.2" in words
+
+
 def test_what_no_locked_release_is_for_stops_nothing(drift: Any, project: Path) -> None:
     """Of 1.0, which is locked; the others are told by what the release has."""
     rows = [

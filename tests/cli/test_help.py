@@ -14,6 +14,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
+from ascend_shims.cli import main
 from ascend_shims.cli.app import _GROUPS, shims
 
 NAMES = shims.list_commands(click.Context(shims))
@@ -56,6 +57,16 @@ def test_examples_come_first() -> None:
     ]
     text = "\n".join(_help())
     assert text.index("Examples:") < text.index("See what is:")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("statsu", "status"), ("drfit", "drift"), ("lok", "lock")]
+)
+def test_a_command_that_is_nearly_one_is_named(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([typed]) == 2
+    assert f"Did you mean {meant!r}?" in capsys.readouterr().err
 
 
 def test_every_command_is_in_one_group() -> None:

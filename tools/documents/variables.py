@@ -63,8 +63,8 @@ def page() -> str:
         paragraph(
             "What the environment switches off stays off, whatever a program asks for. "
             "A variable that begins with `ASCEND_SHIMS` and is not here is told as a "
-            "mistake, with the nearest one, and so is a value that is not understood; "
-            "the default holds then."
+            "mistake, with the nearest one, and so is a value that is not understood. "
+            "A process goes on with the default then, and a command ends with 2."
         ),
         "## What is applied",
         table(("variable", "meaning"), ((code(k), v) for k, v in NAMES.items())),

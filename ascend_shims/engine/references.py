@@ -62,10 +62,6 @@ class References:
         now = [one for one in self._moved.values() if one.slot.read() is one.value]
         return sorted(one.slot.target for one in now)
 
-    @property
-    def originals(self) -> list[Any]:
-        return [one.original for one in self._moved.values()]
-
     def has_moved(self, slot: Slot) -> bool:
         """Whether the slot is a reference that we moved along with another slot."""
         return slot.key in self._moved

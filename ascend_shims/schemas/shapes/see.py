@@ -14,31 +14,22 @@ from ...report import RegistryReport
 from ...states import State
 from .common import (
     Device,
-    Environment,
     GapStanding,
     GapState,
     One,
     PatchStanding,
-    Process,
+    Report,
     either,
 )
 
 __all__ = ["ApplyCheck", "Doctor", "Explained", "Show", "Status"]
 
 
-class Answered(msgspec.Struct):
+class Answered(Report):
     """A running process's own report."""
 
     pid: int
     role: str
-    schema: One
-    plan: str
-    process: Process
-    environment: Environment
-    registries: list[RegistryReport]
-    gaps: list[GapStanding]
-    rebound: list[str]
-    stale: list[str]
 
 
 class Silent(msgspec.Struct):
@@ -48,18 +39,10 @@ class Silent(msgspec.Struct):
     problem: str
 
 
-class Status(msgspec.Struct):
+class Status(Report):
     """`shims status --json`: the plan for a new process, and the running ones."""
 
     parts = (Answered, Silent)
-    schema: One
-    plan: str
-    process: Process
-    environment: Environment
-    registries: list[RegistryReport]
-    gaps: list[GapStanding]
-    rebound: list[str]
-    stale: list[str]
     processes: list[either("Answered", "Silent")]  # type: ignore[valid-type]
 
 

@@ -39,8 +39,6 @@ class Shell:
     def __init__(self, folder: Path, patch: pytest.MonkeyPatch) -> None:
         self.folder = folder.resolve()
         self.strayed: list[str] = []
-        self._watching = False
-        sys.addaudithook(self._opened)
         patch.chdir(folder)
         for name in [one for one in os.environ if one.startswith(("ASCEND_", "PIP_"))]:
             patch.delenv(name)
@@ -76,17 +74,16 @@ class Shell:
     def _watched(self) -> Iterator[None]:
         before = signal.signal(signal.SIGALRM, _hangs)
         signal.alarm(PATIENCE)
-        self._watching = True
+        _watch(self)
         try:
             yield
         finally:
-            self._watching = False
+            _watch(None)
             signal.alarm(0)
             signal.signal(signal.SIGALRM, before)
 
-    def _opened(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if not self._watching or event not in ("open", "os.rename", "os.mkdir"):
-            return
+    def opened(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Note a file elsewhere that is written."""
         name, *more = arguments
         flags = more[-1] if event == "open" else os.O_CREAT
         writes = isinstance(flags, int) and flags & (
@@ -100,6 +97,25 @@ class Shell:
             and "__pycache__" not in path
         ):
             self.strayed.append(path)
+
+
+_watching: Shell | None = None
+_is_hooked = False
+
+
+def _watch(shell: Shell | None) -> None:
+    """Have a shell told of files, by the one hook of the process: none can be removed,
+    and each is called for every `id()` from then on."""
+    global _watching, _is_hooked
+    _watching = shell
+    if not _is_hooked:
+        sys.addaudithook(_heard)
+        _is_hooked = True
+
+
+def _heard(event: str, arguments: tuple[Any, ...]) -> None:
+    if _watching is not None and event in ("open", "os.rename", "os.mkdir"):
+        _watching.opened(event, arguments)
 
 
 def _refused(*_: object, **__: object) -> None:

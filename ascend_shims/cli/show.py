@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import textwrap
 from collections.abc import Iterable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +66,7 @@ def command(
     page = {
         "schema": 1,
         "registry": msgspec.to_builtins(plan.registry[gap_id]),
+        "brought_by": _brought_by(gap_id, report.registries),
         "here": mine,
         "probe": _probed(plan.registry[gap_id]),
         # Of an assumed release nothing is at hand that could be read.
@@ -74,8 +76,7 @@ def command(
     if as_json:
         print_json(page)
     else:
-        brought_by = _brought_by(gap_id, report.registries)
-        _print(plan[gap_id], brought_by, page)
+        _print(plan[gap_id], page)
     return 1 if State(mine["state"]).is_fault else 0
 
 
@@ -88,13 +89,15 @@ def _refuse_left_out(gap_id: str, registry: Registry) -> None:
             raise FoundRegistryError(str(one))
 
 
-def _brought_by(gap_id: str, registries: Iterable[RegistryReport]) -> str | None:
+def _brought_by(
+    gap_id: str, registries: Iterable[RegistryReport]
+) -> dict[str, Any] | None:
     """Who brings its registry, and where that lies; None for a gap of the base."""
     namespace = namespace_of(gap_id)
     found = (
         one for one in registries if one.namespace == namespace and not one.problem
     )
-    return next((f"{one.distribution}, {one.path}" for one in found), None)
+    return next(map(asdict, found), None)
 
 
 def _elsewhere(gap_id: str) -> list[dict[str, Any]]:
@@ -147,19 +150,16 @@ def _asked(package: str, signs: list[Sign]) -> list[dict[str, Any]]:
     ]
 
 
-def _print(
-    planned: PlannedGap,
-    brought_by: str | None,
-    page: dict[str, Any],
-) -> None:
+def _print(planned: PlannedGap, page: dict[str, Any]) -> None:
     from .render import console, state_text
 
-    gap, mine = planned.gap, page["here"]
+    gap, mine, brought = planned.gap, page["here"], page["brought_by"]
     out = console()
     out.print(f"[bold]{gap.id}[/bold]  {gap.title}")
     out.print(f"{gap.status} · {gap.kind}", style="dim")
-    if brought_by:
-        out.print(brought_by, style="dim", markup=False, soft_wrap=True)
+    if brought:
+        whose = f"{brought['distribution']}, {brought['path']}"
+        out.print(whose, style="dim", markup=False, soft_wrap=True)
     out.print()
     _section(out, "Why", gap.why)
     _section(out, "Goes when", gap.remove_when)
@@ -171,12 +171,10 @@ def _print(
         _drift(out, page["drift"])
     out.print("[bold]In a new process here[/bold]")
     out.print("  ", state_text(mine["state"]), f"  {mine['reason']}\n", sep="")
-    if mine["patches"]:
-        out.print("[bold]Patches[/bold]")
-        patches = zip(mine["patches"], planned.all_patches, strict=True)
-        for patch, planned_patch in patches:
-            _patch(out, patch, planned_patch)
-        out.print()
+    patches = list(zip(mine["patches"], planned.all_patches, strict=True))
+    _patches(out, "Patches", [one for one in patches if not one[1].companion])
+    along = [one for one in patches if one[1].companion]
+    _patches(out, "Patches of companions, which go along with it", along)
     if page["processes"]:
         out.print("[bold]Running processes[/bold]")
         for one in page["processes"]:
@@ -251,11 +249,22 @@ def _list(out: ShimsConsole, title: str, lines: list[str]) -> None:
     out.print()
 
 
+def _patches(
+    out: ShimsConsole, title: str, patches: list[tuple[dict[str, Any], PlannedPatch]]
+) -> None:
+    if not patches:
+        return
+    out.print(f"[bold]{title}[/bold]")
+    for patch, planned in patches:
+        _patch(out, patch, planned)
+    out.print()
+
+
 def _patch(out: ShimsConsole, patch: dict[str, Any], planned: PlannedPatch) -> None:
     from .render import state_text
 
     spelled = planned.patch
-    brings = f", {planned.companion.id}" if planned.companion else ""
+    brings = f", of {planned.companion.id}" if planned.companion else ""
     out.print(f"  {patch['target']}")
     scope = ", this binding only" if spelled.scope == "binding" else ""
     ranges = ", ".join(f"{p} {r}" for p, r in spelled.versions.items())

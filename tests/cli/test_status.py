@@ -205,6 +205,14 @@ def test_a_broken_registry_names_every_fault_with_its_line(shims, project) -> No
     assert "registry.yaml:18:" in lines[1] and "adaptation" in lines[1]
 
 
+def test_show_tells_the_patches_of_companions_apart(shims) -> None:
+    lines = shims("show", "kv-cache", extra={"ASCEND_SHIMS_REGISTRY": None}).stdout
+    own, _, along = lines.partition("Patches of companions, which go along with it\n")
+    assert "wrap with keep_layers  not-applicable" in own
+    assert "compile-key" not in own and "rank-agreement" not in own
+    assert "wrap with fold, of compile-key  not-applicable" in along
+
+
 def test_show_has_the_registry_entry_and_where_it_stands(shims_json) -> None:
     page = shims_json("show", "polite")
     assert page["registry"]["why"] == "Manners."
@@ -235,6 +243,25 @@ def test_apply_check_fails_with_the_reason(shims, project: Path) -> None:
     assert answer["ok"] is False
     assert _states(answer) == dict.fromkeys(("loud", "polite"), "missing-target")
     assert "madeup.core:answer does not exist" in answer["gaps"][0]["reason"]
+    assert answer["near"] == {}
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "meant"),
+    [
+        ("madeup.core:anser", "madeup.core:answer"),
+        ("madeup.cor:answer", "madeup.core:answer"),
+    ],
+)
+def test_apply_check_says_what_was_meant(
+    shims, project: Path, mistyped: str, meant: str
+) -> None:
+    registry = project / "registry.yaml"
+    text = registry.read_text().replace("madeup.core:answer", mistyped, 1)
+    registry.write_text(text)
+    answer = json.loads(shims("apply-check", "--json").stdout)
+    assert answer["near"] == {mistyped: meant}
+    assert f"{mistyped}: did you mean {meant}?" in shims("apply-check").stdout
 
 
 def test_apply_check_names_the_parameter(shims, project: Path) -> None:

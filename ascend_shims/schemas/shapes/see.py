@@ -92,6 +92,7 @@ class Show(msgspec.Struct):
 
     schema: One
     registry: Gap
+    brought_by: RegistryReport | None
     here: GapStanding
     probe: list[Sign]
     drift: list[Drifted]
@@ -107,6 +108,7 @@ class ApplyCheck(msgspec.Struct):
     wanted: list[str]
     gaps: list[either("GapStanding", "GapState")]  # type: ignore[valid-type]
     not_importable: dict[str, str]
+    near: dict[str, str]
     registries: list[RegistryReport]
 
 

@@ -17,10 +17,14 @@ from typing import Literal, get_args
 from .environment.device import DeviceRequest
 from .environment.versions import parse
 from .errors import ConfigurationError
+from .words.language import NAMES as LANGUAGES
+from .words.language import VARIABLE as LANGUAGE
+from .words.language import is_known
 
 __all__ = [
     "ELSEWHERE",
     "NAMES",
+    "OF_COMMANDS",
     "Choice",
     "SwitchError",
     "Switches",
@@ -52,32 +56,35 @@ NAMES = {
 }
 """Every variable that steers a plan, with what it means."""
 
-ELSEWHERE = frozenset(
+OF_COMMANDS = frozenset(
     {
         "ASCEND_SHIMS_ALLOW_HOSTS",
         "ASCEND_SHIMS_BROWSER",
         "ASCEND_SHIMS_CACHE",
         "ASCEND_SHIMS_ENTERED",
-        "ASCEND_SHIMS_GUARD",
-        "ASCEND_SHIMS_GUARD_DETECTORS",
-        "ASCEND_SHIMS_GUARD_REPORT",
         "ASCEND_SHIMS_LANG",
-        "ASCEND_SHIMS_RANKS",
-        "ASCEND_SHIMS_RANKS_PATIENCE",
         "ASCEND_SHIMS_REF",
-        "ASCEND_SHIMS_SIM_CHECKS",
-        "ASCEND_SHIMS_SIM_HAZARDS",
-        "ASCEND_SHIMS_SIM_MEMORY",
-        "ASCEND_SHIMS_SIM_QUICK",
         "ASCEND_SHIMS_SOAK",
-        "ASCEND_SHIMS_SUPER_KERNEL",
         "ASCEND_SHIMS_TORCH_INDEX",
         "ASCEND_SHIMS_URL",
     }
 )
-"""Variables that do not steer a plan: the guard, the sources of upstream text, the rig,
-the gap npu-graph, the comparison of ranks, the set-up, the tools and the tests read
-these themselves."""
+"""Variables of commands, tools and tests, which no process of vLLM reads."""
+
+ELSEWHERE = OF_COMMANDS | {
+    "ASCEND_SHIMS_GUARD",
+    "ASCEND_SHIMS_GUARD_DETECTORS",
+    "ASCEND_SHIMS_GUARD_REPORT",
+    "ASCEND_SHIMS_RANKS",
+    "ASCEND_SHIMS_RANKS_PATIENCE",
+    "ASCEND_SHIMS_SIM_CHECKS",
+    "ASCEND_SHIMS_SIM_HAZARDS",
+    "ASCEND_SHIMS_SIM_MEMORY",
+    "ASCEND_SHIMS_SIM_QUICK",
+    "ASCEND_SHIMS_SUPER_KERNEL",
+}
+"""Variables that do not steer a plan: also those that the guard, the rig, the gap
+npu-graph and the comparison of ranks read themselves."""
 
 
 class SwitchError(ConfigurationError):
@@ -324,6 +331,9 @@ def read_switches(environ: Mapping[str, str]) -> Switches:
     registry = reader.text(_REGISTRY)
     if registry:
         said_by["registry"] = _REGISTRY
+    spoken = reader.text(LANGUAGE)
+    if spoken and not is_known(spoken):
+        reader.complain(LANGUAGE, spoken, LANGUAGES)
     return Switches(
         mode=mode,  # type: ignore[arg-type]
         only=only,

@@ -65,6 +65,8 @@ def test_a_value_that_means_nothing_is_told_and_the_default_holds(
         ("ASCEND_SHIMS_DEVICE", "simulated", "sim"),
         ("ASCEND_SHIMS_DEVICE", "cuda:0", None),
         ("ASCEND_SHIMS_PREFER", "shim", "shims"),
+        ("ASCEND_SHIMS_LANG", "zhcn", None),
+        ("ASCEND_SHIMS_LANG", "zh_TW", "zh_CN"),
     ],
 )
 def test_a_word_that_does_not_exist_is_told_with_the_nearest(
@@ -76,12 +78,20 @@ def test_a_word_that_does_not_exist_is_told_with_the_nearest(
     words = {
         "ASCEND_SHIMS_DEVICE": "auto, npu, sim, none",
         "ASCEND_SHIMS_PREFER": "plugin, shims",
+        "ASCEND_SHIMS_LANG": "en, zh_CN",
     }
     asked = f"; did you mean '{near}'?" if near else ""
     assert switches.complaints[0] == (
         f"{name}={value} is not understood{asked} (one of {words[name]}); "
         "the default holds"
     )
+
+
+@pytest.mark.parametrize(
+    "value", ["en", "C", "en_GB.UTF-8", "zh", " zh-Hans ", "zh_cn"]
+)
+def test_a_language_that_there_are_words_in_is_no_complaint(value: str) -> None:
+    assert read_switches({"ASCEND_SHIMS_LANG": value}).complaints == ()
 
 
 @pytest.mark.parametrize(

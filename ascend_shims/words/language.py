@@ -6,10 +6,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TextIO
 
-__all__ = ["CHINESE", "ENGLISH", "VARIABLE", "can_show", "preferred"]
+__all__ = [
+    "CHINESE",
+    "ENGLISH",
+    "NAMES",
+    "VARIABLE",
+    "can_show",
+    "is_known",
+    "preferred",
+]
 
 ENGLISH = "en"
 CHINESE = "zh_CN"
+NAMES = (ENGLISH, CHINESE)
 VARIABLE = "ASCEND_SHIMS_LANG"
 
 _LOCALE = ("LC_ALL", "LC_MESSAGES", "LANG")
@@ -25,12 +34,23 @@ def preferred(environ: Mapping[str, str], *streams: TextIO | None) -> str:
     Returns `zh_CN` or `en`; `en` also for languages that there are no words in.
     """
     for name in _wanted(environ):
-        spelled = re.split(r"[.@]", name.strip())[0].replace("-", "_")
+        spelled = _spelled(name)
         if _SIMPLIFIED.fullmatch(spelled):
             return CHINESE if all(map(can_show, streams)) else ENGLISH
         if _ENGLISH.fullmatch(spelled):
             return ENGLISH
     return ENGLISH
+
+
+def is_known(name: str) -> bool:
+    """Whether there are words in a language that is called so."""
+    spelled = _spelled(name)
+    return bool(_SIMPLIFIED.fullmatch(spelled) or _ENGLISH.fullmatch(spelled))
+
+
+def _spelled(name: str) -> str:
+    """Without the encoding, and with the one mark between its parts."""
+    return re.split(r"[.@]", name.strip())[0].replace("-", "_")
 
 
 def _wanted(environ: Mapping[str, str]) -> Iterator[str]:

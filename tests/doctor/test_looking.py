@@ -636,6 +636,8 @@ def test_what_ray_workers_get(tmp_path: Path) -> None:
         "ASCEND_SHIMS": "off",
         "ASCEND_SHIMS_ONLY": " ",
         "ASCEND_SHIMS_NONE_SUCH": "1",
+        "ASCEND_SHIMS_LANG": "en",
+        "ASCEND_SHIMS_CACHE": "off",
     }
     if find_module("ray") is None:
         pytest.skip("Ray is not installed")

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from ...environment.modules import find_module
+from ...switches import OF_COMMANDS
 from ..ray import PREFIXES, RaySeen
 from ..switched import OURS
 
@@ -26,7 +27,7 @@ def read_ray(environ: Mapping[str, str], *, wants: bool) -> RaySeen:
         switches=tuple(
             name
             for name, value in sorted(environ.items())
-            if name in OURS and value.strip()
+            if name in OURS - OF_COMMANDS and value.strip()
         ),
         left_out=_left_out(file),
         left_out_by=str(file),

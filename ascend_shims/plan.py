@@ -17,6 +17,7 @@ from typing import Literal
 from .environment import Claim, Environment
 from .environment.versions import Fit, fit_all
 from .errors import ConfigurationError
+from .registry.found import is_brought
 from .registry.model import Companion, Gap, Patch, Provider, Registry
 from .states import State
 from .switches import Switches
@@ -266,9 +267,11 @@ def check_allowed(registry: Registry, switches: Switches) -> None:
     """Raise `NotAllowedError` unless code of the registry's package may run here.
 
     A registry is data, which may come from anywhere; it does not choose whose code is
-    imported.
+    imported. Who installed a plugin that brings both has agreed to that.
     """
-    if registry.package not in (_OWN_PACKAGE, *switches.allow):
+    package, path = registry.package, switches.registry
+    allowed = package in (_OWN_PACKAGE, *switches.allow)
+    if not allowed and not (path and is_brought(path, package)):
         raise NotAllowedError(
             f"{switches.registry} takes its patches from the package "
             f"{registry.package!r}, which is not allowed; if you trust it, say "

@@ -24,7 +24,13 @@ from .loading import load, packaged
 from .model import Registry
 from .problems import RegistryError, nearest, shown
 
-__all__ = ["FoundRegistryError", "check_found", "load_all", "namespace_at"]
+__all__ = [
+    "FoundRegistryError",
+    "check_found",
+    "is_brought",
+    "load_all",
+    "namespace_at",
+]
 
 _NAMES = ("gap_registry.yaml", "gap_registry.yml")
 _NAMESPACE = re.compile(r"[a-z][a-z0-9]*(-[a-z0-9]+)*")
@@ -95,13 +101,29 @@ def load_all(
 def namespace_at(path: Path) -> str | None:
     """The namespace under which an installed distribution brings a registry; None
     where none does."""
+    entry = _entry_at(path)
+    return entry.name if entry else None
+
+
+def is_brought(path: Path, package: str) -> bool:
+    """Whether an installed distribution brings a registry, and the package that its
+    patches are in."""
+    entry = _entry_at(path)
+    return entry is not None and _is_within(package, entry.value)
+
+
+def _entry_at(path: Path) -> EntryPoint | None:
     for entry in read_entry_points():
         try:
             if _is_same(_file(entry), path):
-                return entry.name
+                return entry
         except _UnusableError:
             continue
     return None
+
+
+def _is_within(package: str, outer: str) -> bool:
+    return package == outer or package.startswith(f"{outer}.")
 
 
 def check_found(registry: Registry) -> None:
@@ -222,8 +244,7 @@ def _check_package(
 ) -> None:
     """Who installs a plugin has agreed to run its code, and to no other's."""
     mine = registry.package
-    inside = mine == entry.value or mine.startswith(f"{entry.value}.")
-    if not inside and mine not in allow:
+    if not _is_within(mine, entry.value) and mine not in allow:
         raise _UnusableError(
             f"{path} takes its patches from {shown(mine)!r}, which is not in "
             f"{entry.value!r}, the package of its entry point; write `package: "

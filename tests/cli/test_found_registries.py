@@ -227,6 +227,22 @@ def test_an_unknown_namespace_warns_with_the_nearest(
     assert one["problem"].endswith("did you mean 'acme'?")
 
 
+def test_it_may_be_named_as_a_file_too(shims_json: Any, plugin: Path) -> None:
+    told = shims_json("apply-check", "--registry", str(plugin))
+    assert [(one["id"], one["state"]) for one in told["gaps"]] == [
+        ("fast-rope", "applied")
+    ]
+
+
+def test_a_copy_of_it_may_not(shims: Any, plugin: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copied" / plugin.name
+    copy.parent.mkdir()
+    shutil.copy(plugin, copy)
+    done = shims("apply-check", "--registry", str(copy))
+    assert done.returncode == 2
+    assert "ASCEND_SHIMS_ALLOW=acme_npu.shims" in done.stderr
+
+
 # What is read of upstream
 
 

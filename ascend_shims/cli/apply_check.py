@@ -59,6 +59,7 @@ def command(as_json: bool, registry: Path | None) -> int:
         "wanted": wanted,
         "gaps": gaps,
         "not_importable": report["not_importable"],
+        "near": _near(bad),
         "registries": registries,
     }
     if as_json:
@@ -66,6 +67,32 @@ def command(as_json: bool, registry: Path | None) -> int:
     else:
         _print(answer, plan.environment.device.reason)
     return 0 if answer["ok"] else 1
+
+
+def _near(gaps: list[dict[str, Any]]) -> dict[str, str]:
+    """What the installed release has instead of each target that it has not."""
+    missing = [
+        patch["target"].rpartition(" or ")[2]
+        for gap in gaps
+        for patch in gap.get("patches", ())
+        if patch["state"] == State.MISSING_TARGET
+    ]
+    if not missing:
+        return {}
+    from ..upstream.near import nearest_symbol
+    from ..upstream.sources import Sources, SourceUnavailable
+    from ..upstream.tree import Tree
+
+    found = {}
+    for target in missing:
+        try:
+            source = Sources(offline=True).open(f"installed:{target.partition('.')[0]}")
+        except SourceUnavailable:
+            continue
+        near = nearest_symbol(Tree(source), target)
+        if near is not None:
+            found[target] = near
+    return found
 
 
 def _probe(registry: Path | None) -> dict[str, Any]:
@@ -109,6 +136,8 @@ def _print(answer: dict[str, Any], device: str) -> None:
     out.print(rows)
     for module, why in answer["not_importable"].items():
         out.print(f"{module} cannot be imported: {why}", style="red", markup=False)
+    for target, near in answer["near"].items():
+        out.print(f"\n{target}: did you mean {near}?", style="yellow", markup=False)
     if answer["ok"]:
         out.print("\napply() succeeds here.", style="green")
         return

@@ -13,7 +13,7 @@ import click
 from ..upstream.collecting import rare_collections
 from ..upstream.verdict import VerdictKind
 from .completion import gap_ids
-from .speech import say
+from .speech import ended, say
 from .upstream import check_package, relied_options, watched_of
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _answer(answer: Answer) -> None:
     say(f"{one.gap}: {answer.bad.symbol}  ({one.how})", bold=True)
     say(f"{answer.good.kind} at the good revision, ", nl=False)
     say(answer.bad.kind, fg=_STYLES.get(answer.bad.kind), nl=False)
-    say(f" at the bad one: {answer.bad.sentence}.")
+    say(f" at the bad one: {ended(answer.bad.sentence)}")
     for step in answer.standing:
         _step(step, "since")
     for step in answer.reverse:

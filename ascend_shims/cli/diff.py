@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .completion import gap_ids
-from .speech import say
+from .speech import ended, say
 from .upstream import index_options, registry_of, run_of
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _print(
 ) -> None:
     for probe in probes:
         style = _probe_style(probe)
-        say(f"{probe.verdict.sentence}.", fg=style)
+        say(ended(probe.verdict.sentence), fg=style)
     for change in found:
         _change(change)
     relied = len(checked.findings) - len(probes)
@@ -147,7 +147,7 @@ def _change(change: Change) -> None:
     verdict = change.finding.verdict
     say()
     say(f"{change.finding.watched.candidates[0]}  ({verdict.how})", bold=True)
-    say(f"{verdict.kind}: {verdict.sentence}.")
+    say(f"{verdict.kind}: {ended(verdict.sentence)}")
     if verdict.moved_to:
         say(f"now {verdict.moved_to}")
     if change.ours is None or not change.hunks:

@@ -22,7 +22,7 @@ from .upstream import (
 __all__ = ["command"]
 
 
-@click.command("drift")
+@click.command("drift", context_settings={"allow_extra_args": True})
 @click.option(
     "--against",
     metavar="SOURCE",
@@ -80,6 +80,8 @@ def command(
     """
     from .formats import render
 
+    for stray in click.get_current_context().args:
+        raise click.UsageError(f"name a release by --against {stray}")
     if baseline is not None and not baseline.strip():
         raise click.BadParameter("--baseline '' names no source; leave it out")
     run, _ = run_of(registry, watch_files, baseline, ahead=against, **index)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from .speech import say
 from .upstream import index_options, run_of
+
+if TYPE_CHECKING:
+    from ..upstream.lock import Baseline
+    from ..upstream.sources import OpenedSource
+    from ..upstream.watched import Watched
 
 __all__ = ["command"]
 
@@ -42,6 +47,8 @@ def command(
     run, path = run_of(
         registry, watch_files, None, anew=bool(releases), alone=True, **index
     )
+    if registry is None:
+        _refuse_ours(path)
     target = beside(path)
     specs = list(releases) or [
         f"{distribution_of(package)}=={version}"
@@ -70,7 +77,7 @@ def command(
         if not getattr(source, "is_far", False):
             # No index may ever have it, and what lies here may be changed.
             keep(run.sources.cache, facts.tree, source)
-        say(f"{source.label}: {len(facts.symbols)} symbols", err=True)
+        _tell(source, facts, claimed)
     if check:
         same = baselines == run.lock.baselines
         say("up to date" if same else f"{target.name} is out of date")
@@ -78,3 +85,32 @@ def command(
     save_lock(Lock(baselines), target)
     say(f"written: {target}", err=True)
     return 0
+
+
+def _refuse_ours(path: Path) -> None:
+    """Who works elsewhere has a registry of his own, and means that."""
+    from ..registry import packaged
+
+    if path == packaged() and not Path.cwd().is_relative_to(path.resolve().parent):
+        raise click.UsageError(
+            "the lock of ascend-shims' own registry is written where it is developed; "
+            "name yours with --registry FILE"
+        )
+
+
+def _tell(source: OpenedSource, facts: Baseline, claimed: list[Watched]) -> None:
+    """What was written down, and what there is nothing to write about."""
+    from ..upstream.near import nearest_symbol
+    from ..upstream.texts import Texts
+    from ..upstream.tree import Tree
+
+    count = len(facts.symbols)
+    say(f"{source.label}: {count} {'symbol' if count == 1 else 'symbols'}", err=True)
+    for one in claimed:
+        names = [reliance.symbol for reliance in one.reliances()]
+        if not names or not facts.symbols.keys().isdisjoint(names):
+            continue
+        near = nearest_symbol(Tree(Texts(source)), names[-1])
+        hint = f"; did you mean {near}?" if near else ""
+        missing = f"{source.label} has no {' or '.join(names)}"
+        say(f"{missing}, which {one.gap} relies on{hint}", err=True, fg="yellow")

@@ -8,12 +8,17 @@ import click
 
 from ..words import is_english, said
 
-__all__ = ["Context", "say", "show_error"]
+__all__ = ["Context", "ended", "say", "show_error"]
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print a text; what is for machines goes by `click.echo` instead."""
     click.secho(said(text), err=err, nl=nl, **style)
+
+
+def ended(text: str) -> str:
+    """A sentence with the mark that ends it, where it has none."""
+    return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
 class Context(click.Context):

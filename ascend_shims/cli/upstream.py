@@ -265,10 +265,15 @@ def own_or_none(path: Path) -> Path | None:
 
 def check_package(package: str, watched: Iterable[Watched]) -> None:
     """Refuse a package of which nothing is relied on: there is nothing to check."""
+    from difflib import get_close_matches
+
     relied = sorted({one.package for one in watched})
-    if package not in relied:
-        named = f"; name one of {', '.join(relied)} with --package" if relied else ""
-        raise click.BadParameter(f"nothing is relied on in {package!r}{named}")
+    if package in relied:
+        return
+    near = get_close_matches(package, relied, n=1)
+    named = f"; name one of {', '.join(relied)} with --package" if relied else ""
+    hint = f"; did you mean {near[0]}?" if near else named
+    raise click.BadParameter(f"nothing is relied on in {package!r}{hint}")
 
 
 def installed_source(spec: str, package: str) -> str:

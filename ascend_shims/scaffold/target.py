@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from .errors import ScaffoldError
+
+if TYPE_CHECKING:
+    from ..upstream.tree import Tree
 
 __all__ = ["Target", "read_target"]
 
@@ -62,7 +65,7 @@ def read_target(name: str) -> Target:
     tree = Tree(source)
     symbol = find(tree, name)
     if symbol is None:
-        raise ScaffoldError(f"{source.label} has no {name}{_near(tree, name)}")
+        raise ScaffoldError(f"{source.label} has no {name}{_hint(tree, name)}")
     if symbol.kind == "class":
         constructor = f"{name}.__init__"
         symbol = find(tree, constructor)
@@ -118,28 +121,10 @@ def _written(function: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
     return f"{function.name}({ast.unparse(function.args)}){returns}"
 
 
-def _near(tree: object, name: str) -> str:
-    """The nearest name in the same module or class, as a question."""
-    from ..registry.problems import nearest
-    from ..upstream.tree import Tree
+def _hint(tree: Tree, name: str) -> str:
+    from ..upstream.near import nearest_symbol
 
-    assert isinstance(tree, Tree)
-    module, _, qualname = name.partition(":")
-    parsed = tree.module(module)
-    if parsed is None:
-        return f": it has no module {module}"
-    outer, _, last = qualname.rpartition(".")
-    meant = nearest(last, _names(parsed.tree, outer))
-    return f"; did you mean {module}:{outer + '.' if outer else ''}{meant}?" * bool(
-        meant
-    )
-
-
-def _names(tree: ast.Module, outer: str) -> list[str]:
-    body: list[ast.stmt] = tree.body
-    for part in filter(None, outer.split(".")):
-        classes = (n for n in body if isinstance(n, ast.ClassDef) and n.name == part)
-        found = next(classes, None)
-        body = found.body if found else []
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return [node.name for node in body if isinstance(node, kinds)]
+    module = name.partition(":")[0]
+    missing = "" if tree.is_package(module) else f": it has no module {module}"
+    near = nearest_symbol(tree, name)
+    return f"{missing}; did you mean {near}?" if near else missing

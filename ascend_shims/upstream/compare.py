@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from difflib import get_close_matches
 
 from ascend_shims.upstream.contract import How, Reliance
 from ascend_shims.upstream.facts.record import Reached
-from ascend_shims.upstream.facts.symbol import Symbol, find, split
+from ascend_shims.upstream.facts.symbol import Symbol, find
 from ascend_shims.upstream.judges import callers, classes, names, overrides, replaced
 from ascend_shims.upstream.judging import Case, Finding
+from ascend_shims.upstream.near import nearest_symbol
 from ascend_shims.upstream.tree import Tree
 from ascend_shims.upstream.verdict import Location, Verdict
 
@@ -62,35 +62,17 @@ def _baseless(
 ) -> Finding:
     """There is no baseline to compare with."""
     if after is None:
-        return Finding(
-            "broken",
-            "removed",
-            f"neither {old.label} nor {new.label} has `{reliance.symbol}`"
-            f"{_meant(reliance.symbol, new)}",
-        )
+        near = nearest_symbol(new, reliance.symbol)
+        hint = f"; did you mean `{near}`?" if near else ""
+        missing = f"neither {old.label} nor {new.label} has `{reliance.symbol}`{hint}"
+        if old.label == new.label:
+            missing = f"{new.label} has no `{reliance.symbol}`{hint}"
+        return Finding("broken", "removed", missing)
     return Finding(
         "review",
         "unreadable",
         f"{old.label} has no `{reliance.symbol}`, so there is nothing to compare",
     )
-
-
-def _meant(symbol: str, tree: Tree) -> str:
-    """The nearest name that there is, for whoever misspelled one."""
-    module, parts = split(symbol)
-    near: list[str] = []
-    if tree.is_package(module):
-        owner = find(tree, f"{module}:{'.'.join(parts[:-1])}") if parts[1:] else None
-        parsed = tree.module(module)
-        names = owner.cls.names() if owner is not None and owner.cls else set()
-        if not parts[1:] and parsed is not None:
-            names = set(parsed.scope.names)
-        near = get_close_matches(parts[-1], sorted(names), n=1)
-        near = [f"{module}:{'.'.join([*parts[:-1], one])}" for one in near]
-    else:
-        near = get_close_matches(module, list(tree.modules), n=1)
-        near = [f"{one}:{'.'.join(parts)}" for one in near]
-    return f"; did you mean `{near[0]}`?" if near else ""
 
 
 def _unbroken(case: Case) -> Finding:

@@ -275,6 +275,26 @@ def test_the_lock_is_deterministic_and_checked(drift: Any, project: Path) -> Non
     assert facts["madeup.core:answer"]["callers"] == ["madeup.core", "madeup.user"]
 
 
+def test_a_lock_says_what_the_release_has_not(drift: Any, project: Path) -> None:
+    registry = project / "registry.yaml"
+    registry.write_text(registry.read_text().replace("core:answer", "core:anser", 1))
+    done = drift("lock", "madeup==1.0")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[1:3] == [
+        "madeup 1.0: 1 symbol",
+        "madeup 1.0 has no madeup.core:anser, which loud relies on; "
+        "did you mean madeup.core:answer?",
+    ]
+
+
+def test_a_lock_of_our_own_registry_is_not_written_from_elsewhere(
+    drift: Any,
+) -> None:
+    done = drift("lock", "madeup==1.0", extra={"ASCEND_SHIMS_REGISTRY": None})
+    assert done.returncode == 2
+    assert "name yours with --registry FILE" in done.stderr
+
+
 def test_a_watch_file_is_checked_too(drift: Any, tmp_path: Path) -> None:
     watch = tmp_path / "watch.jsonl"
     watch.write_text('{"symbol": "madeup.core:answer", "how": "imports_name"}\n')
@@ -290,6 +310,8 @@ def test_a_watch_file_is_checked_too(drift: Any, tmp_path: Path) -> None:
         (("--against", "what is this"), "names no source"),
         (("--against", "/no/such/dir.whl"), "no/such"),
         (("--gap", "lou"), "did you mean loud?"),
+        (("--package", "madup"), "did you mean madeup?"),
+        (("madeup==9.9",), "name a release by --against madeup==9.9"),
     ],
 )
 def test_misuse_is_one_line_and_exit_2(drift: Any, words: Any, said: str) -> None:

@@ -26,6 +26,7 @@ def write(checked: Checked, *, everything: bool) -> None:
 
     from ...upstream.check import ORDER
     from ..render import console
+    from ..speech import ended
 
     out = console()
     out.print(f"{checked.release} against {checked.baseline}\n")
@@ -34,7 +35,7 @@ def write(checked: Checked, *, everything: bool) -> None:
         verdict = one.verdict
         style = _STYLES.get(verdict.kind, "dim")
         out.print(f"[{style}]{verdict.kind:<16}[/]{one.watched.gap}  ({verdict.how})")
-        text = escape(f"{verdict.sentence}.")
+        text = escape(ended(verdict.sentence))
         out.print(Padding(text, (0, 0, 0, 2), expand=False))
         for line in _places(one):
             out.print(Padding(escape(line), (0, 0, 0, 2), expand=False), style="dim")

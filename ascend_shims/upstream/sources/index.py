@@ -182,7 +182,7 @@ class Offers:
         if not known:
             return f"{release.project} is not offered by {where}"
         newest = ", ".join(str(version) for version in known[-3:])
-        return f"no release fits {release}; {where} offers up to {newest}"
+        return f"no release fits {release}; the newest of {where}: {newest}"
 
     def _offered(self, place: str, release: Wanted) -> tuple[Link, ...]:
         if place in self._access.find_links:

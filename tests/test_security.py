@@ -450,7 +450,7 @@ def test_what_was_checked_is_what_is_read(
 
         with monkeypatch.context() as patched:
             patched.setattr(writers, "_check", checked_and_changed)
-            from ascend_shims.registry.document import read as read_text
+            from ascend_shims.registry.reading import read as read_text
 
             assert read_text(shared, own=True) == text
         assert shared.read_text() != text

@@ -27,7 +27,7 @@ def main(files: Sequence[str]) -> int:
         path = Path(file)
         own = real(path) == real(packaged())
         try:
-            load(None if own else path)
+            load(None if own else path, anew=True)
         except RegistryError as error:
             print(error, file=sys.stderr)
             code = 1

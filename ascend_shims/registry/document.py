@@ -1,25 +1,20 @@
 """A registry file as YAML nodes, each of which knows where it stands.
 
-Reading is bounded: a file that is too big, nests too deeply or grows beyond
-reason through its aliases is refused before anything is built from it.
+Bounded: a text that nests too deeply or grows beyond reason through its aliases is
+refused before anything is built from it.
 """
 
 from __future__ import annotations
 
-import os
 import re
-import stat
 from collections.abc import Mapping
-from pathlib import Path
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from ..own_files import is_zipped, text_of
-from .problems import Problem, RegistryError
-from .writers import open_own
+from .problems import position, refuse
 
 try:
     from yaml import CSafeLoader as _SafeLoader
@@ -27,7 +22,6 @@ except ImportError:
     from yaml import SafeLoader as _SafeLoader  # type: ignore[assignment]
 
 __all__ = [
-    "MAX_BYTES",
     "MAX_DEPTH",
     "MAX_NODES",
     "Document",
@@ -36,10 +30,8 @@ __all__ = [
     "is_too_long",
     "mark_of",
     "parse_scalar",
-    "read",
 ]
 
-MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 32
 MAX_NODES = 20_000
 """Nodes after aliases are expanded; twelve full entries have about two thousand."""
@@ -108,53 +100,6 @@ def mark_of(node: Node) -> tuple[int, int]:
     return node.start_mark.line + 1, node.start_mark.column + 1
 
 
-def read(path: Path, *, own: bool = False) -> str:
-    """The text of a registry file. Raises `RegistryError`.
-
-    `own`: only where nobody but this user, or root, can have written it.
-    """
-    if is_zipped(path):
-        return text_of(path)
-    try:
-        kind, content = _head(path, own)
-    except RegistryError:
-        raise
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        _refuse(str(path), f"cannot be read: {reason}", "give a readable file")
-    if kind:
-        _refuse(str(path), f"is {kind}", "give the path of a registry file")
-    if len(content) > MAX_BYTES:
-        _refuse(
-            str(path),
-            f"is larger than {MAX_BYTES // 1024} KiB",
-            "give the path of a registry file",
-        )
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        before = content[: error.start].decode("utf-8", errors="replace")
-        _refuse(str(path), "is not UTF-8", "save it as UTF-8", _position(before))
-
-
-def _head(path: Path, own: bool) -> tuple[str | None, bytes]:
-    """What a path is if it is no file, and as much of it as is accepted.
-
-    Asked of what was opened, and without waiting: a pipe or a device may block or
-    never end.
-    """
-    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
-    file = open_own(path) if own else os.open(path, flags)
-    try:
-        mode = os.fstat(file).st_mode
-        if stat.S_ISREG(mode):
-            with os.fdopen(file, "rb", closefd=False) as stream:
-                return None, stream.read(MAX_BYTES + 1)
-    finally:
-        os.close(file)
-    return "a directory" if stat.S_ISDIR(mode) else "not a regular file", b""
-
-
 def compose(text: str, file: str) -> Document:
     """The one YAML document in `text`. Raises `RegistryError`."""
     loader = None
@@ -164,7 +109,7 @@ def compose(text: str, file: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         reason = ", ".join(part for part in (error.context, error.problem) if part)
-        _refuse(
+        refuse(
             file,
             f"not YAML: {reason}",
             "check quotes, brackets and indentation up to here",
@@ -173,14 +118,14 @@ def compose(text: str, file: str) -> Document:
     except yaml.reader.ReaderError as error:
         bad = re.search(r"[^\t\n\r -~\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-]", text)
         where = text[: bad.start()] if bad else ""
-        _refuse(file, f"not YAML: {error.reason}", "remove it", _position(where))
+        refuse(file, f"not YAML: {error.reason}", "remove it", position(where))
     except RecursionError:
-        _refuse(file, "is nested too deeply", _SHAPE)
+        refuse(file, "is nested too deeply", _SHAPE)
     finally:
         if loader is not None:
             loader.dispose()
     if root is None:
-        _refuse(file, "is empty", "a registry begins with `schema: 1`")
+        refuse(file, "is empty", "a registry begins with `schema: 1`")
     plain = _Plain(file)
     data = plain.convert(root, 0)
     return Document(file, root, data, plain.regular)
@@ -197,9 +142,9 @@ class _Plain:
     def convert(self, node: Node, depth: int) -> Any:
         self.count += 1
         if depth > MAX_DEPTH:
-            _refuse(self.file, "is nested too deeply", _SHAPE, mark_of(node))
+            refuse(self.file, "is nested too deeply", _SHAPE, mark_of(node))
         if self.count > MAX_NODES:
-            _refuse(
+            refuse(
                 self.file,
                 f"has more than {MAX_NODES} values, aliases expanded",
                 "write out what the aliases stand for, or split the registry",
@@ -269,16 +214,3 @@ def _pair(node: Node, name: str | int) -> tuple[Node, Node] | None:
     if not isinstance(node, MappingNode):
         return None
     return next((pair for pair in node.value if pair[0].value == name), None)
-
-
-def _position(before: str) -> tuple[int, int]:
-    """The place right after some text."""
-    lines = before.split("\n")
-    return len(lines), len(lines[-1]) + 1
-
-
-def _refuse(
-    file: str, message: str, fix: str, at: tuple[int, int] | None = None
-) -> NoReturn:
-    line, column = at or (None, None)
-    raise RegistryError([Problem(file, line, column, message, fix)])

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
-from .check import check
-from .document import Document, compose, read
+from . import prepared
 from .model import Registry
-from .outline import Examination
-from .problems import Problem, RegistryError
+from .problems import RegistryError, refuse
+from .reading import read
+
+if TYPE_CHECKING:
+    from .document import Document
+    from .outline import Examination
 
 __all__ = ["load", "packaged"]
 
@@ -28,6 +32,7 @@ def load(
     beside: Registry | None = None,
     home: str | None = None,
     folders: Sequence[Path] = (),
+    anew: bool = False,
 ) -> Registry:
     """The registry at `path`, or the one that comes with this toolkit.
 
@@ -39,9 +44,19 @@ def load(
         beside: the registry whose gaps this one may name besides its own.
         home: the package that its patches are expected in, for what to do if not.
         folders: where its package lies, in place of where an import would find it.
+        anew: check ours again, although it was when it was made.
     """
     source = packaged() if path is None else Path(path)
-    document = compose(read(source, own=own), str(source))
+    text = read(source, own=own)
+    known = None if path or anew else prepared.registry_of(text)
+    if known is not None:
+        return known
+    # YAML, and what checks it, takes longer to load than all that is left to do.
+    from .check import check
+    from .document import compose
+    from .outline import Examination
+
+    document = compose(text, str(source))
     registry = _convert(document)
     examined = Examination(document.data) if registry else _examine(document)
     problems = [
@@ -82,6 +97,4 @@ def _convert_examined(document: Document, examined: Examination) -> Registry:
     try:
         return msgspec.convert(examined.data, Registry)
     except msgspec.ValidationError as error:
-        fix = "correct the value at that path"
-        problem = Problem(document.file, None, None, str(error), fix)
-        raise RegistryError([problem]) from None
+        refuse(document.file, str(error), "correct the value at that path")

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
+from typing import NoReturn
 
 import msgspec
 
 from ascend_shims.errors import ConfigurationError
 
-__all__ = ["Problem", "RegistryError", "nearest", "quoted", "shown"]
+__all__ = [
+    "Problem",
+    "RegistryError",
+    "nearest",
+    "position",
+    "quoted",
+    "refuse",
+    "shown",
+]
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -42,6 +51,20 @@ class RegistryError(ConfigurationError):
 
     def __str__(self) -> str:
         return "\n".join(map(str, self.problems))
+
+
+def refuse(
+    file: str, message: str, fix: str, at: tuple[int, int] | None = None
+) -> NoReturn:
+    """Raise `RegistryError` for one problem, at a line and column if it has one."""
+    line, column = at or (None, None)
+    raise RegistryError([Problem(file, line, column, message, fix)])
+
+
+def position(before: str) -> tuple[int, int]:
+    """Line and column right after some text."""
+    lines = before.split("\n")
+    return len(lines), len(lines[-1]) + 1
 
 
 def nearest(word: str, known: Iterable[str], *, similarity: float = 0.6) -> str | None:

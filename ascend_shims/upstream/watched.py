@@ -20,8 +20,9 @@ from packaging.version import Version
 
 from ..environment.versions import Fit, fit, parse
 from ..files import read_piped
-from ..registry.document import compose, read
+from ..registry.document import compose
 from ..registry.model import Companion, Gap, Patch, Registry, Sign
+from ..registry.reading import read
 from .contract import How, Reliance, RelianceError
 from .facts.signature import Shape
 from .ours import Ours, Replacements

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 
 from ascend_shims.registry import Problem, Registry, RegistryError, load
-from ascend_shims.registry.document import MAX_BYTES, MAX_DEPTH, MAX_NODES
+from ascend_shims.registry.document import MAX_DEPTH, MAX_NODES
+from ascend_shims.registry.reading import MAX_BYTES
 
 from ..fresh import LONG
 

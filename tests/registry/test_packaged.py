@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ascend_shims.registry import Registry, RegistryError, load, packaged
+from ascend_shims.registry.prepared import COMMITTED, made, registry_of
 
 from ..fresh import python
 
@@ -159,7 +160,7 @@ done = Counter()
 def count(frame, event, argument):
     done[event] += 1
 sys.setprofile(count)
-registry = load()
+registry = load(anew=True)
 sys.setprofile(None)
 heavy = {"vllm", "torch", "pydantic", "jsonschema", "difflib", "numpy"}
 print(done["call"] + done["c_call"], len(registry.gaps), heavy & set(sys.modules))
@@ -173,6 +174,40 @@ def test_loading_is_light() -> None:
     calls, rest = first.split(" ", 1)
     assert (rest, patches) == ("12 set()", "[]")
     assert 10_000 < int(calls) < 100_000
+
+
+def test_what_is_kept_of_ours_is_what_it_says() -> None:
+    assert COMMITTED.read_bytes() == made(), (
+        "run `python -m ascend_shims.registry.prepared --write`"
+    )
+    assert load() == load(anew=True)
+
+
+def test_what_is_kept_says_nothing_of_another_text() -> None:
+    text = packaged().read_text("utf-8")
+    assert registry_of(text) == load(anew=True)
+    assert registry_of(text + "\n") is None
+
+
+@pytest.mark.parametrize("content", [None, b"", b"{", b'{"digest": ""}', b"[]"])
+def test_ours_is_read_where_nothing_usable_is_kept(
+    content: bytes | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept.json"
+    if content is not None:
+        kept.write_bytes(content)
+    expected = load()
+    monkeypatch.setattr("ascend_shims.registry.prepared.COMMITTED", kept)
+    assert registry_of(packaged().read_text("utf-8")) is None
+    assert load() == expected
+
+
+def test_ours_needs_no_yaml() -> None:
+    code = (
+        "import sys; from ascend_shims.registry import load; load(); "
+        "print({'yaml', 'ascend_shims.registry.check'} & set(sys.modules))"
+    )
+    assert python(code) == "set()\n"
 
 
 def test_importing_the_package_loads_no_library() -> None:

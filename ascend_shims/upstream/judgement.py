@@ -12,7 +12,7 @@ from .facts.symbol import Symbol, find, split
 from .parsed import Shelf
 from .reach import REACH_BYTES, reach
 from .texts import Problem, Texts
-from .traces import NEW, OLD, Kept, Trace, Traces, about
+from .traces import NEW, OLD, Trace, Traces, about
 from .tree import Tree
 from .verdict import Verdict
 from .watched import Watched
@@ -41,12 +41,11 @@ class Baseline:
         cls,
         texts: Texts,
         shelf: Shelf,
-        kept: Kept | None,
+        traces: Traces,
         recorded: Recorded,
         known: Sequence[str],
         probes: Mapping[str, str] | None = None,
     ) -> Baseline:
-        traces = Traces(kept, texts.label)
         tree = Tree(texts, shelf, OLD)
         return cls(texts, tree, traces, shelf, recorded, known, probes or {})
 

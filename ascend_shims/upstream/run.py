@@ -21,6 +21,7 @@ from .judgement import Baseline, judged
 from .lock import Lock
 from .parsed import Shelf
 from .texts import Texts
+from .traces import Traces
 from .tree import Tree
 from .unlocked import without_baseline
 from .watched import Watched
@@ -66,6 +67,8 @@ class Run:
     _texts: dict[str, Texts] = field(default_factory=dict, init=False)
     _shelf: Shelf = field(default_factory=Shelf, init=False)
     _baselines: dict[str, Baseline] = field(default_factory=dict, init=False)
+    _traces: dict[str, Traces] = field(default_factory=dict, init=False)
+    """By baseline; one that is the same as a locked release shares those of it."""
     _told: Stats | None = field(default=None, init=False)
     _begun: float = field(default_factory=time.monotonic, init=False)
 
@@ -127,8 +130,8 @@ class Run:
 
     def save(self) -> None:
         """Keep what was found out, for the next command."""
-        for baseline in self._baselines.values():
-            baseline.traces.save()
+        for traces in self._traces.values():
+            traces.save()
 
     def _is_limited(self, texts: Texts) -> bool:
         return texts.is_far and not self.search_all
@@ -177,6 +180,11 @@ class Run:
             "seconds": round(now - begun, 3),
         }
 
+    def _traces_of(self, name: str) -> Traces:
+        if name not in self._traces:
+            self._traces[name] = Traces(self.sources.cache, name)
+        return self._traces[name]
+
     def _opened_baseline(
         self, name: str, watched: Sequence[Watched], spec: str
     ) -> Baseline:
@@ -199,7 +207,7 @@ class Run:
             self._baselines[key] = Baseline.of(
                 texts,
                 self._shelf,
-                self.sources.cache,
+                self._traces_of(name),
                 recorded,
                 tuple(locked.modules) if locked else (),
                 locked.probes if locked else {},

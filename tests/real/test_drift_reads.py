@@ -14,6 +14,7 @@ from ascend_shims.upstream.lock import load_lock
 from ascend_shims.upstream.parsed import Shelf
 from ascend_shims.upstream.source import DirectorySource
 from ascend_shims.upstream.texts import Texts
+from ascend_shims.upstream.traces import Traces
 from ascend_shims.upstream.watched import from_registry
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -54,7 +55,7 @@ def test_our_registry_needs_a_small_part_of_a_release() -> None:
     baseline = Baseline.of(
         Texts(old),
         Shelf(),
-        None,
+        Traces(None, name),
         lambda symbol: lock.record(name, symbol),
         tuple(locked.modules),
         locked.probes,

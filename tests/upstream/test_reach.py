@@ -13,6 +13,7 @@ from ascend_shims.upstream.parsed import Shelf
 from ascend_shims.upstream.reach import reach
 from ascend_shims.upstream.source import Mark
 from ascend_shims.upstream.texts import Texts
+from ascend_shims.upstream.traces import Traces
 from ascend_shims.upstream.watched import Watched
 
 BODY = "    first = word.strip()\n    return first.upper() + word\n"
@@ -104,7 +105,9 @@ def _check(new: Far, known: tuple[str, ...] = (), limited: bool = True) -> objec
     old = Far("up 1", {**files, **many})
     new.files = {**many, **new.files}
     fetched: list[str] = []
-    baseline = Baseline.of(Texts(old), Shelf(), None, lambda _: None, known)
+    baseline = Baseline.of(
+        Texts(old), Shelf(), Traces(None, "up 1"), lambda _: None, known
+    )
     fetch = fetched.extend if limited else None
     done = judged(WATCHED, baseline, Texts(new), None, fetch)
     return done.findings[0].verdict, fetched, new.read_paths

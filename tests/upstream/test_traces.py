@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -12,10 +13,15 @@ from hypothesis import strategies as st
 
 from ascend_shims.upstream import judgement, traces
 from ascend_shims.upstream.facts.record import Record
+from ascend_shims.upstream.fetching import Releases
 from ascend_shims.upstream.judgement import Baseline, judged
+from ascend_shims.upstream.lock import Lock, make_baseline
 from ascend_shims.upstream.parsed import Shelf
+from ascend_shims.upstream.run import Run
 from ascend_shims.upstream.source import SourceError
+from ascend_shims.upstream.sources import Sources
 from ascend_shims.upstream.texts import Texts
+from ascend_shims.upstream.traces import Traces
 from ascend_shims.upstream.tree import Tree
 from ascend_shims.upstream.watched import Watched
 
@@ -87,7 +93,7 @@ RECORDS = {
 
 
 def _baseline(disk: Disk | None, source: Release) -> Baseline:
-    return Baseline.of(Texts(source), Shelf(), disk, RECORDS.get, ())
+    return Baseline.of(Texts(source), Shelf(), Traces(disk, "up 1"), RECORDS.get, ())
 
 
 def _judge(baseline: Baseline, source: Release) -> list[tuple[str, str]]:
@@ -104,6 +110,26 @@ def test_a_release_that_answers_the_same_is_not_judged_again(checks: list[str]) 
     assert checks == ["up.m:f", "up.m:C.g"]
     assert first == second
     assert [kind for kind, _ in first] == ["identical", "identical"]
+
+
+def test_releases_that_hold_what_was_locked_are_judged_once(
+    checks: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ASCEND_SHIMS_CACHE", "off")
+    folders = []
+    for name in ("one", "other"):
+        folder = tmp_path / name / "up"
+        folder.mkdir(parents=True)
+        for path, text in FILES.items():
+            (tmp_path / name / path).write_text(text)
+        (folder / "_version.py").write_text("__version__ = '1.0'\n")
+        folders.append(str(folder.parent))
+    sources = Sources(offline=True)
+    facts = make_baseline(WATCHED, sources.open(folders[0]))
+    run = Run(Releases(sources), Lock({"up==1.0": facts}), WATCHED)
+    for checked in run.check_all(folders, "up"):
+        assert [f.verdict.kind for f in checked.findings] == ["identical"] * 2
+    assert checks == ["up.m:f", "up.m:C.g"]
 
 
 @pytest.mark.parametrize(

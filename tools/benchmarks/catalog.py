@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .alike import ALIKE
 from .applying import APPLYING
 from .calling import CALLING
 from .drift import DRIFT, MATRIX
@@ -21,6 +22,7 @@ _ALL = (
     STARTING,
     DRIFT,
     MATRIX,
+    ALIKE,
     SCAN,
     VERIFY,
     MEMORY,

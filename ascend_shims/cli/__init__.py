@@ -6,13 +6,29 @@ that starting `shims` costs little and imports neither vLLM nor torch.
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
+import threading
+from typing import NoReturn
 
 from ..words import preferred, said, speaking
 
-__all__ = ["main"]
+__all__ = ["entry", "main"]
+
+
+def entry() -> NoReturn:
+    """The program `shims`: what `main` returns is its exit code."""
+    code = main()
+    if any(thread.daemon for thread in threading.enumerate()):
+        # One still waits for the network. It would go on in an interpreter that is
+        # being taken apart, which crashes now and then.
+        for stream in filter(None, (sys.stdout, sys.stderr)):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def main(arguments: list[str] | None = None) -> int:

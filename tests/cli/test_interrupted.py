@@ -17,6 +17,7 @@ from ascend_shims.doctor.bundle import write_bundle
 from ascend_shims.files import write_whole
 from ascend_shims.upstream.sources.cache import Cache
 
+from ..fresh import python
 from ..test_killed import REGISTRY, wheel
 from .test_drift import index  # noqa: F401
 
@@ -279,3 +280,24 @@ def _put_back(place: Path, before: dict[str, bytes]) -> None:
         (place / name).unlink()
     for name, data in before.items():
         (place / name).write_bytes(data)
+
+
+# Threads
+
+
+@pytest.mark.parametrize(
+    ("waiting", "expected"), [("", "finalized"), ("thread.start()", "")]
+)
+def test_what_still_waits_ends_with_the_command(waiting: str, expected: str) -> None:
+    code = (
+        "import atexit, sys, threading\n"
+        "from ascend_shims.cli import entry\n"
+        "atexit.register(print, 'finalized')\n"
+        "thread = threading.Thread(target=threading.Event().wait, daemon=True)\n"
+        f"{waiting}\n"
+        "sys.argv = ['shims', '--version']\n"
+        "entry()\n"
+    )
+    first, *rest = python(code).splitlines()
+    assert first.startswith("ascend-shims, version ")
+    assert rest == [expected] * bool(expected)

@@ -6,10 +6,12 @@ import json
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
+
+from . import quickest_first
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "ascend_shims/engine/slot.py"
@@ -42,6 +44,23 @@ def found(tool: ModuleType, codes: dict[str, int | None]) -> None:
     }
     meta(tool).parent.mkdir(parents=True)
     meta(tool).write_text(json.dumps(told))
+
+
+@pytest.mark.parametrize(
+    ("most", "kept"),
+    [(None, "bca"), ("100", "bca"), ("4", "bc"), ("1.5", "b"), ("0.1", "b")],
+)
+def test_the_quickest_come_first_and_the_slowest_are_left_out(
+    most: str | None, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    items: list[Any] = [SimpleNamespace(nodeid=name) for name in "abc"]
+    took = {"duration_by_test": {"a": 9.0, "b": 1.0, "c": 2.0}}
+    (tmp_path / "mutmut-stats.json").write_text(json.dumps(took))
+    monkeypatch.chdir(tmp_path)
+    if most is not None:
+        monkeypatch.setenv("MUTATION_SECONDS", most)
+    quickest_first.pytest_collection_modifyitems(items)
+    assert "".join(item.nodeid for item in items) == kept
 
 
 CODES = {

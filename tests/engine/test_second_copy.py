@@ -48,7 +48,7 @@ def renamed(tmp_path: Path, name: str) -> None:
     """The package as files under another name."""
     source = Path(ascend_shims.__file__).parent
     target = tmp_path / name
-    keep = ("engine", "environment", "registry")
+    keep = ("engine", "environment", "registry", "words")
     target.mkdir()
     for file in source.glob("*.py"):
         shutil.copy(file, target / file.name)

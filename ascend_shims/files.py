@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import select
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -42,7 +41,7 @@ def beside(path: Path, prefix: str | None = None) -> Iterator[Path]:
     there and, when Ctrl-C is pressed, nobody clears it away.
     """
     first = f".{path.name}-" if prefix is None else prefix
-    made = path.with_name(f"{first}{secrets.token_hex(4)}")
+    made = path.with_name(f"{first}{os.urandom(4).hex()}")
     try:
         yield made
     finally:

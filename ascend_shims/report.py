@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
-from difflib import get_close_matches
 from typing import Any
 
 from .engine.standing import Standing
@@ -89,6 +88,8 @@ class Report:
         for gap in self.gaps:
             if gap.id == gap_id:
                 return gap
+        from difflib import get_close_matches
+
         ids = [gap.id for gap in self.gaps]
         # Who knows the gap by its own registry leaves out the namespace.
         spaced = [one for one in ids if one.rpartition("/")[2] == gap_id]

@@ -8,7 +8,6 @@ processes that this one starts.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -240,6 +239,8 @@ def _common(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
 
 
 def _nearest(word: str, words: Iterable[str]) -> str:
+    import difflib
+
     near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
     return f"; did you mean {near[0]!r}?" if near else ""
 

@@ -13,8 +13,6 @@ gone when one of them raises.
 
 from __future__ import annotations
 
-import importlib.abc
-import importlib.machinery
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -29,8 +27,12 @@ __all__ = ["Hooks"]
 Callback = Callable[[str], None]
 
 
-class _Loader(importlib.abc.Loader):
-    """Stands in for a loader until the module's body starts."""
+class _Loader:
+    """Stands in for a loader until the module's body starts.
+
+    Like the finder it is of no class of `importlib.abc`, which loads 2 MB of what
+    nobody here needs.
+    """
 
     def __init__(self, loader: Any, done: Callback) -> None:
         self._loader = loader
@@ -77,7 +79,7 @@ def _unfollow(spec: ModuleSpec) -> Callback | None:
     return tell
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     def __init__(self, hooks: Hooks) -> None:
         self._hooks = hooks
         self._busy = threading.local()
@@ -99,7 +101,8 @@ class _Finder(importlib.abc.MetaPathFinder):
             busy.discard(fullname)
         if spec is None or not hasattr(spec.loader, "exec_module"):
             return spec
-        spec.loader = _Loader(spec.loader, self._hooks.finished)
+        loader: Any = _Loader(spec.loader, self._hooks.finished)
+        spec.loader = loader
         return spec
 
     def _found(

@@ -91,6 +91,8 @@ class References:
         moves, queued = list(self.pending().values()), self._moves
         self._moves = []
         stuck: list[Stuck] = []
+        if not moves:
+            return stuck
         try:
             for among in _looks(near):
                 # Counted anew after each look: what it found is ours by now.

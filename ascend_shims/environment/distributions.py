@@ -12,6 +12,7 @@ import base64
 import hashlib
 import importlib.util
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ __all__ = ["Distribution", "find_distribution", "module_file"]
 _VERSION = re.compile(r"^__version__\b[^'\"(\n]*['\"]([^'\"\n]+)['\"]", re.MULTILINE)
 
 
+_INFOS = (".dist-info", ".egg-info")
 _SITES = {"site-packages", "dist-packages"}
 
 
@@ -94,7 +96,8 @@ def _digest(file: Path) -> str:
 def _beside(init: Path) -> Path | None:
     """The metadata directory, next to the package, that owns `init`."""
     site = init.parent.parent
-    infos = [*site.glob("*.dist-info"), *site.glob("*.egg-info")]
+    # Not by `glob`: a site has hundreds of names, and this is asked for every plan.
+    infos = [site / name for name in os.listdir(site) if name.endswith(_INFOS)]  # noqa: PTH208
     # A name that starts like the package's is the likely owner; one of them
     # nearly always is, and the records of the others are never read.
     stem = init.parent.name.lower()

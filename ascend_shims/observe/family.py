@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from pathlib import Path
 
@@ -10,6 +9,7 @@ import msgspec
 
 from ..processes.address import listening
 from ..processes.client import ask_states
+from ..processes.role import parent_pid
 from .summary import Summary
 
 __all__ = ["MULTIPROCESS", "summaries"]
@@ -36,9 +36,8 @@ def summaries() -> tuple[list[Summary], int]:
 
 def _others() -> list[int]:
     """Processes beneath this one; where several share a page, beneath their parent."""
-    parent = multiprocessing.parent_process()
-    shared = MULTIPROCESS in os.environ and parent is not None
-    root = parent.pid if shared and parent is not None else os.getpid()
+    shared = MULTIPROCESS in os.environ
+    root = (parent_pid() if shared else None) or os.getpid()
     pids = (pid for pid in listening() if pid != os.getpid())
     return [pid for pid in pids if pid == root or root in _ancestors(pid)]
 

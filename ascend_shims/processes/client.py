@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import socket
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -106,7 +105,7 @@ def ask_states(pids: Iterable[int], *, timeout: float) -> list[bytes | None]:
 
     def ask(pid: int) -> bytes | None:
         try:
-            return _received(pid, timeout, ASKS_STATES + secrets.token_hex(8))
+            return _received(pid, timeout, ASKS_STATES + os.urandom(8).hex())
         except TimeoutError:
             return b""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
-__all__ = ["own_role"]
+__all__ = ["own_role", "parent_pid"]
 
 _ROLES = (
     ("enginecore", "engine-core"),
@@ -31,17 +31,31 @@ def _title() -> str:
 
 def own_role() -> str:
     """`engine-core`, `worker`, `api-server`, …, or `front-end` for a main program."""
-    process = multiprocessing.current_process()
+    started = _multiprocessing()
+    own = started.current_process().name if started else ""
     title = _title()
-    for name in (title.lower(), process.name.lower()):
+    for name in (title.lower(), own.lower()):
         for part, role in _ROLES:
             if part in name:
-                rank = _rank(title or process.name)
+                rank = _rank(title or own)
                 return f"{role} {rank}" if rank else role
-    if multiprocessing.parent_process() is not None:
-        return process.name
+    if parent_pid() is not None:
+        return own
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else ""
     return "cli" if program == "shims" else "front-end"
+
+
+def parent_pid() -> int | None:
+    """The process by whose `multiprocessing` this one was started, if it was."""
+    started = _multiprocessing()
+    parent = started.parent_process() if started else None
+    return parent.pid if parent else None
+
+
+def _multiprocessing() -> Any:
+    """The module, where it is loaded: what it started has it, and it is too large to
+    be loaded for asking."""
+    return sys.modules.get("multiprocessing.process")
 
 
 def _rank(name: str) -> str:

@@ -33,6 +33,9 @@ _CONTAINERS = (
 )
 """What our values are kept in."""
 
+_ENDS = frozenset(map(id, (str, int, float, bool, bytes, type(None), type)))
+"""Kinds of most of what our values lead to, which lead no further, by their ids."""
+
 _COUNTS = getattr(sys, "_is_gil_enabled", lambda: True)()
 """Whether counts are exact: without the GIL they are spread over threads."""
 
@@ -70,19 +73,19 @@ def _edges(
     counts = dict.fromkeys(map(id, values), 0)
     waiting = list(roots)
     seen = {id(waiting), id(values), *map(id, waiting)}
+    # By ids: classes may hash and compare in their own way.
+    followed = frozenset(map(id, (*_CONTAINERS, *kinds)))
     while waiting:
         for part in _parts(waiting.pop()):
-            if id(part) in counts:
-                counts[id(part)] += 1
-            if id(part) not in seen and _is_followed(part, kinds):
-                seen.add(id(part))
+            key, kind = id(part), id(type(part))
+            if key in counts:
+                counts[key] += 1
+            if key in seen or kind in _ENDS:
+                continue
+            if kind in followed or mark_of(part) is not None:
+                seen.add(key)
                 waiting.append(part)
     return [counts[id(value)] for value in values]
-
-
-def _is_followed(part: Any, kinds: tuple[type, ...]) -> bool:
-    kind = type(part)
-    return kind in _CONTAINERS or kind in kinds or mark_of(part) is not None
 
 
 def _parts(one: Any) -> list[Any]:

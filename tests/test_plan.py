@@ -5,14 +5,16 @@ from __future__ import annotations
 import builtins
 import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ascend_shims import plan as planning
 from ascend_shims.environment import Device, Distribution, Environment
-from ascend_shims.plan import REVERT, Plan, make_plan
+from ascend_shims.plan import REVERT, NotAllowedError, Plan, check_allowed, make_plan
 from ascend_shims.registry.model import Gap, Needs, Patch, Registry
 from ascend_shims.states import State
 from ascend_shims.switches import Switches, read_switches
@@ -325,3 +327,45 @@ def test_every_gap_is_decided_with_a_reason(
         assert version != "absent"
         for needed in planned.gap.needs.gaps:
             assert made[needed].wanted or made[needed].state is State.LANDED
+
+
+# Whose code may run
+
+
+@pytest.mark.parametrize(
+    ("package", "allow", "path", "brought", "allowed"),
+    [
+        ("ascend_shims.patches", [], None, False, True),
+        ("ascend_shims.patches", [], "/r.yaml", False, True),
+        ("acme.shims", [], "/r.yaml", False, False),
+        ("acme.shims", ["acme"], "/r.yaml", False, False),
+        ("acme.shims", ["acme.shims"], "/r.yaml", False, True),
+        ("acme.shims", [], "/r.yaml", True, True),
+        ("acme.shims", [], None, True, False),
+    ],
+)
+def test_whose_code_may_run(
+    package: str,
+    allow: list[str],
+    path: str | None,
+    brought: bool,
+    allowed: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def is_brought(asked: Path, whose: str) -> bool:
+        assert (asked, whose) == (Path("/r.yaml"), package)
+        return brought
+
+    monkeypatch.setattr(planning, "is_brought", is_brought)
+    registry = Registry(schema=1, upstreams=("up",), package=package, gaps=())
+    switches = Switches(registry=Path(path) if path else None, allow=frozenset(allow))
+    if allowed:
+        check_allowed(registry, switches)
+        return
+    with pytest.raises(NotAllowedError) as caught:
+        check_allowed(registry, switches)
+    assert str(caught.value) == (
+        f"{path} takes its patches from the package '{package}', which is not allowed; "
+        f"if you trust it, say ASCEND_SHIMS_ALLOW={package}, or "
+        f"apply(registry=…, allow=['{package}'])"
+    )

@@ -352,3 +352,110 @@ def test_the_registry_is_a_path() -> None:
 def test_no_variable_of_ours_starts_like_vllms() -> None:
     """vLLM warns of, or refuses, names of its own that it does not know."""
     assert all(name.startswith("ASCEND_SHIMS") for name in NAMES)
+
+
+# Registries of plugins
+
+
+@pytest.mark.parametrize(
+    ("said", "namespaces"),
+    [
+        (None, None),
+        ("", None),
+        ("all", None),
+        ("none", frozenset()),
+        ("acme", {"acme"}),
+        (" acme , other ", {"acme", "other"}),
+        ("acme,none", {"acme", "none"}),
+        ("all,acme", {"all", "acme"}),
+    ],
+)
+def test_which_registries_are_wanted(
+    said: str | None, namespaces: set[str] | None
+) -> None:
+    environ = {} if said is None else {"ASCEND_SHIMS_REGISTRIES": said}
+    switches = read_switches(environ)
+    assert (switches.namespaces, switches.complaints) == (namespaces, ())
+    again = read_switches(switches.as_environment())
+    assert again.namespaces == switches.namespaces
+
+
+@pytest.mark.parametrize(
+    ("namespaces", "said"),
+    [
+        (None, None),
+        (frozenset(), "none"),
+        ({"acme"}, "acme"),
+        ({"other", "acme"}, "acme,other"),
+    ],
+)
+def test_how_they_travel(namespaces: set[str] | None, said: str | None) -> None:
+    wanted = None if namespaces is None else frozenset(namespaces)
+    environ = Switches(namespaces=wanted).as_environment()
+    assert environ.get("ASCEND_SHIMS_REGISTRIES") == said
+
+
+SPACED = ["cos-sin", "acme/fast", "acme/deep/er", "other/one"]
+
+
+@pytest.mark.parametrize(
+    ("named", "complaint"),
+    [
+        ("acme/fast", None),
+        ("acme/*", None),
+        ("acme/deep/*", None),
+        ("other/*", None),
+        ("cos-sin/*", "did you mean 'cos-sin'?"),
+        ("acem/*", "did you mean 'acme/*'?"),
+        ("acme/fats", "did you mean 'acme/fast'?"),
+        ("/*", "did you mean 'acme/*'?"),
+        ("zzz", "there are cos-sin, acme/fast, acme/deep/er, other/one"),
+    ],
+)
+def test_a_gap_or_namespace_that_there_is_not(
+    named: str, complaint: str | None
+) -> None:
+    said = read_switches({"ASCEND_SHIMS_DISABLE": named}).unknown(SPACED)
+    if complaint is None:
+        assert said == ()
+        return
+    assert said == (
+        f"ASCEND_SHIMS_DISABLE names the gap {named!r}, which is not in the registry; "
+        f"{complaint}",
+    )
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "both"),
+    [
+        ({"a/x"}, {"a/*"}, {"a/x"}),
+        ({"a/*"}, {"a/x"}, {"a/x"}),
+        ({"a/*", "b"}, {"a/x", "b"}, {"a/x", "b"}),
+        ({"a/*"}, {"b/*"}, set()),
+        ({"a/*"}, {"a/*"}, {"a/*"}),
+    ],
+)
+def test_two_lists_of_what_to_apply(
+    one: set[str], other: set[str], both: set[str]
+) -> None:
+    switches = Switches(only=frozenset(one), said_by={"only": "x"})
+    assert switches.narrowed(only=other, said_by="y").only == both
+
+
+def test_who_named_the_registry_is_told() -> None:
+    switches = read_switches({"ASCEND_SHIMS_REGISTRY": "/x.yaml"})
+    assert switches.registry_is_inherited
+    named = switches.narrowed(registry=Path("/y.yaml"), said_by="apply()")
+    assert (named.registry, named.said_by["registry"]) == (Path("/y.yaml"), "apply()")
+    assert not named.registry_is_inherited
+
+
+@pytest.mark.parametrize("said", ["vllm=0.28.0", "vllm==0.28.0", "vllm = 0.28.0"])
+def test_a_version_to_assume(said: str) -> None:
+    assert read_switches({"ASCEND_SHIMS_ASSUME": said}).assume == {"vllm": "0.28.0"}
+
+
+def test_the_nearest_word_is_one() -> None:
+    (said,) = read_switches({"ASCEND_SHIMS": "ofn"}).complaints
+    assert said.count("did you mean") == 1
+    assert "did you mean 'on'?" in said or "did you mean 'off'?" in said

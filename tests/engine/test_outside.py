@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import sys
 import weakref
 from collections.abc import Callable
@@ -284,3 +285,70 @@ def test_a_class_that_a_module_holds_by_another_name_follows(world: World) -> No
     assert user.Other.inner.kept(1) == 10
     world.revert()
     assert user.Other.inner.kept(1) == 1
+
+
+# Near, and everywhere
+
+NEAR_A = """
+def f(): ...
+class C:
+    g = f
+    class Inner:
+        h = f
+class Gone:
+    g = f
+Kept = Gone
+Gone.__qualname__ = "Lost"
+"""
+NEAR_B = """
+from UP.a import f, C
+class D(C):
+    k = f
+class Meta(type): ...
+class Odd(metaclass=Meta):
+    k = f
+    __hash__ = None
+"""
+FAR = """
+from UP.a import f, C
+class E:
+    g = f
+C.E = E
+C.n = f
+"""
+
+
+def _references(world: World, among: tuple[str, ...] | None) -> list[str]:
+    world.upstream(NEAR_A, b=NEAR_B)
+    world.write(f"{world.prefix}_far.py", FAR)
+    for name in (f"{world.up}.b", f"{world.prefix}_far"):
+        importlib.import_module(name)
+    f = sys.modules[f"{world.up}.a"].f
+    found = aliases.find([aliases.Move(f, None, f)], among=among)
+    names = [world.up, f"{world.prefix}_far"]
+    said = [str(one).replace(names[0], "up").replace(names[1], "far") for one in found]
+    # Nothing twice: it would be moved twice.
+    assert len(set(said)) == len(said)
+    return sorted(said)
+
+
+_HERE = ["up.a:C.Inner.h", "up.a:C.g", "up.a:C.n", "up.a:f", "up.b:D.k", "up.b:Odd.k"]
+_HERE += ["up.b:f"]
+_THERE = ["far:E.g", "far:f"]
+
+
+def test_near_are_modules_and_the_classes_that_they_lead_to(world: World) -> None:
+    assert _references(world, (world.up,)) == sorted(_HERE)
+
+
+def test_another_package_is_near_if_it_is_named(world: World) -> None:
+    found = _references(world, (world.up, f"{world.prefix}_far"))
+    assert found == sorted([*_HERE, *_THERE])
+
+
+def test_nothing_is_near_in_a_package_that_is_not_loaded(world: World) -> None:
+    assert _references(world, ("no_such_package",)) == []
+
+
+def test_everywhere_is_what_goes_by_another_name_too(world: World) -> None:
+    assert _references(world, None) == sorted([*_HERE, *_THERE, "up.a:Lost.g"])

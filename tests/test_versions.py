@@ -131,9 +131,18 @@ def test_several_packages_together() -> None:
     assert fit_all(versions, {}) is IN
 
 
-@pytest.mark.parametrize("raw", [None, "", "dev", "0.0.0", "0.1.dev1", "not a version"])
+SAYS_NOTHING = [None, "", "dev", "0.0.0", "0.1.dev1", "not a version", "0.1.3.dev2+g1"]
+SAYS_NOTHING += ["0.0.1.dev1", "0.dev3", "0.0", "XXXX"]
+
+
+@pytest.mark.parametrize("raw", SAYS_NOTHING)
 def test_what_says_nothing_is_no_version(raw: str | None) -> None:
     assert parse(raw) is None
+
+
+@pytest.mark.parametrize("raw", ["0.2.dev1", "1.0.dev1", "1.dev1", "1.1.dev2", "0.1.3"])
+def test_what_says_something_is_one(raw: str) -> None:
+    assert str(parse(raw)) == raw
 
 
 # Which version a package has

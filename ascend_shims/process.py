@@ -41,7 +41,7 @@ from .switches import SwitchError, Switches, meant, read_switches
 if TYPE_CHECKING:
     from .verify.running import Verification
 
-__all__ = ["Process", "the_process"]
+__all__ = ["Process", "packages_of", "the_process"]
 
 log = logging.getLogger("ascend_shims")
 
@@ -86,7 +86,7 @@ class Process:
         )
         check_allowed(registry, switches)
         environment = read_environment(
-            _packages(registry),
+            packages_of(registry),
             assume=switches.assume,
             device=switches.device,
             providers=providers_of(registry, self._executed),
@@ -403,7 +403,7 @@ def _ids(registry: Registry) -> list[str]:
     return [gap.id for gap in registry.gaps]
 
 
-def _packages(registry: Registry) -> list[str]:
+def packages_of(registry: Registry) -> list[str]:
     ranges = [gap.versions for gap in registry.gaps]
     ranges += [patch.versions for gap in registry.gaps for patch in gap.patches]
     named = [package for one in ranges for package in one]

@@ -8,6 +8,7 @@ processes that this one starts.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -34,7 +35,8 @@ __all__ = [
 Mode = Literal["auto", "on", "off"]
 Prefer = Literal["plugin", "shims"]
 
-_PREFIX = "ASCEND_SHIMS"
+_OURS = re.compile(r"ASCEND_SHIMS?(_.*)?")
+"""What a variable is called that is one of ours, or was meant to be."""
 _REGISTRY = "ASCEND_SHIMS_REGISTRY"
 _REGISTRIES = "ASCEND_SHIMS_REGISTRIES"
 _ALL_REGISTRIES, _NO_REGISTRY = "all", "none"
@@ -249,6 +251,41 @@ def _list(value: str) -> frozenset[str]:
     return frozenset(part.strip() for part in value.split(",") if part.strip())
 
 
+_SWITCH = (*_TRUE, *_FALSE)
+_FORMS: dict[str, tuple[str, str]] = {
+    **dict.fromkeys(
+        (
+            "ASCEND_SHIMS_RANKS",
+            "ASCEND_SHIMS_SIM_CHECKS",
+            "ASCEND_SHIMS_SIM_HAZARDS",
+            "ASCEND_SHIMS_SIM_QUICK",
+            "ASCEND_SHIMS_SUPER_KERNEL",
+        ),
+        ("|".join(_SWITCH), f"one of {', '.join(_SWITCH)}"),
+    ),
+    "ASCEND_SHIMS_ALLOW": (
+        r"[\w.]+(\s*,\s*[\w.]+)*,?",
+        "packages, separated by commas",
+    ),
+    "ASCEND_SHIMS_RANKS_PATIENCE": (r"\d+(\.\d*)?|\.\d+", "a number of seconds"),
+    "ASCEND_SHIMS_SIM_MEMORY": (
+        r"\d+(\.\d+)?\s*[kmgt]?(i?b)?",
+        "a number of bytes, or one with a unit such as 512MiB",
+    ),
+}
+"""What the value of a variable looks like, in small letters, and how that is said."""
+
+
+def _misspelled(environ: Mapping[str, str]) -> list[str]:
+    """Complaints about values that nobody will understand who reads them."""
+    return [
+        f"{name}={value} is not understood ({expected}); the default holds"
+        for name, (form, expected) in _FORMS.items()
+        if (value := environ.get(name, "").strip())
+        and not re.fullmatch(form, value.lower())
+    ]
+
+
 class _Reader:
     """Reads one variable at a time and keeps what it could not understand."""
 
@@ -306,7 +343,7 @@ def _strangers(environ: Mapping[str, str]) -> list[str]:
     return [
         f"{name} is not a variable of ascend-shims{_nearest(name, known)}"
         for name in sorted(environ)
-        if name.startswith(f"{_PREFIX}_") and name not in known
+        if _OURS.fullmatch(name) and name not in known
     ]
 
 
@@ -348,5 +385,5 @@ def read_switches(environ: Mapping[str, str]) -> Switches:
         prefer=reader.word("ASCEND_SHIMS_PREFER", get_args(Prefer)),  # type: ignore[arg-type]
         assume=_versions(reader),
         said_by=said_by,
-        complaints=(*_strangers(environ), *reader.complaints),
+        complaints=(*_strangers(environ), *reader.complaints, *_misspelled(environ)),
     )

@@ -114,6 +114,50 @@ def test_a_variable_that_does_not_exist_is_told_with_the_nearest(
     )
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "expected"),
+    [
+        ("RANKS", "of", "one of 1, true, yes, on, 0, false, no, off"),
+        ("RANKS", " Off ", None),
+        ("RANKS_PATIENCE", "abc", "a number of seconds"),
+        ("RANKS_PATIENCE", "-1", "a number of seconds"),
+        ("RANKS_PATIENCE", "2.5", None),
+        ("RANKS_PATIENCE", ".5", None),
+        ("SIM_MEMORY", "lots", "a number of bytes, or one with a unit such as 512MiB"),
+        ("SIM_MEMORY", "1.5g", None),
+        ("SIM_MEMORY", "2 GiB", None),
+        ("SIM_MEMORY", "1024", None),
+        ("SIM_CHECKS", "2", "one of 1, true, yes, on, 0, false, no, off"),
+        ("SIM_HAZARDS", "x", "one of 1, true, yes, on, 0, false, no, off"),
+        ("SIM_QUICK", "maybe", "one of 1, true, yes, on, 0, false, no, off"),
+        ("SIM_QUICK", "0", None),
+        ("SUPER_KERNEL", "3", "one of 1, true, yes, on, 0, false, no, off"),
+        ("ALLOW", "a b", "packages, separated by commas"),
+        ("ALLOW", "a.b, c ,d", None),
+        ("ALLOW", "a,", None),
+        ("RANKS", "  ", None),
+    ],
+)
+def test_values_that_others_read_are_looked_at_too(
+    name: str, value: str, expected: str | None
+) -> None:
+    complaints = read_switches({f"ASCEND_SHIMS_{name}": value}).complaints
+    if expected is None:
+        assert complaints == ()
+        return
+    assert complaints == (
+        f"ASCEND_SHIMS_{name}={value.strip()} is not understood ({expected}); "
+        "the default holds",
+    )
+
+
+@pytest.mark.parametrize("name", ["ASCEND_SHIM", "ASCEND_SHIM_DISABLE"])
+def test_a_name_that_is_nearly_ours_is_told(name: str) -> None:
+    (said,) = read_switches({name: "off"}).complaints
+    meant = name.replace("SHIM", "SHIMS")
+    assert said == f"{name} is not a variable of ascend-shims; did you mean '{meant}'?"
+
+
 def test_variables_of_others_are_none_of_our_business() -> None:
     environ = {"ASCEND_HOME": "x", "VLLM_USE_V1": "1", "ASCEND_SHIMSX": "1"}
     environ["ASCEND_SHIMS_GUARD_DETECTORS"] = "nan"

@@ -8,7 +8,7 @@ import subprocess
 import sys
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,6 +16,10 @@ from ..report import registries_of
 from ..states import State
 from .here import own_plan, own_switches, print_json, registry_option
 from .speech import say
+from .upstream import again
+
+if TYPE_CHECKING:
+    from ..plan import Plan
 
 __all__ = ["command"]
 
@@ -65,7 +69,7 @@ def command(as_json: bool, registry: Path | None) -> int:
     if as_json:
         print_json(answer)
     else:
-        _print(answer, plan.environment.device.reason)
+        _print(answer, plan)
     return 0 if answer["ok"] else 1
 
 
@@ -115,7 +119,7 @@ def _probe(registry: Path | None) -> dict[str, Any]:
     return answer
 
 
-def _print(answer: dict[str, Any], device: str) -> None:
+def _print(answer: dict[str, Any], plan: Plan) -> None:
     from .render import console, state_text, table
 
     out = console()
@@ -127,8 +131,14 @@ def _print(answer: dict[str, Any], device: str) -> None:
         out.print("Next: shims doctor", style="dim")
         return
     if not answer["gaps"]:
-        out.print(f"Nothing would be applied here ({device}), so nothing can fail.")
-        out.print("Next: shims status", style="dim")
+        rows = table("GAP", "STATE", "WHY")
+        for planned in plan.gaps:
+            if planned.gap.status == "open":
+                state = state_text(str(planned.state))
+                rows.add_row(planned.gap.id, state, planned.reason)
+        out.print(rows)
+        out.print("\nNothing would be applied here, so nothing can fail.")
+        out.print(f"Next: shims status{again()}", style="dim")
         return
     rows = table("GAP", "STATE", "WHY")
     for gap in answer["gaps"]:

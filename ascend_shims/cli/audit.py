@@ -74,6 +74,9 @@ def command(
         plugins=plugins,
         everything=everything,
     )
+    if found.problems and not found.modules:
+        told = "; ".join(f"{name}: {why}" for name, why in found.problems.items())
+        raise click.BadParameter(f"nothing could be imported: {told}")
     if as_json:
         from .here import print_json
 

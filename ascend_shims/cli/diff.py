@@ -125,13 +125,18 @@ def _print(
         say(ended(probe.verdict.sentence), fg=style)
     for change in found:
         _change(change)
+    told = [change.finding for change in found]
+    silent = [f for f in checked.findings if f not in probes and f not in told]
+    gone = [f for f in silent if f.verdict.kind == "broken"]
+    for finding in gone:
+        say(ended(finding.verdict.sentence), fg="red")
     relied = len(checked.findings) - len(probes)
     if not relied and gap in registry:
         why = " ".join((registry[gap].unpatched or "It has no patches.").split())
         say(f"Nothing to compare, {gap} has no patches: {why}")
     elif not relied:
         say(f"{gap} relies on nothing in {checked.release}.")
-    elif not found:
+    elif not found and not gone:
         say(
             f"Nothing that {gap} relies on differs between {checked.baseline} and "
             f"{checked.release}."

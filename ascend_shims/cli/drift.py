@@ -32,7 +32,7 @@ __all__ = ["command"]
 )
 @click.option("--baseline", metavar="SOURCE", help="Compare with this, not the lock's.")
 @click.option("--package", help="Which upstream it is, where SOURCE does not say.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table")
+@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: table.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--fail-on",
@@ -57,7 +57,7 @@ def command(
     against: str,
     baseline: str | None,
     package: str | None,
-    form: str,
+    form: str | None,
     as_json: bool,
     fail_on: str,
     gaps: tuple[str, ...],
@@ -82,6 +82,8 @@ def command(
 
     for stray in click.get_current_context().args:
         raise click.UsageError(f"name a release by --against {stray}")
+    if as_json and form not in (None, "json"):
+        raise click.UsageError(f"--json and --format {form} are two: name one of them")
     if baseline is not None and not baseline.strip():
         raise click.BadParameter("--baseline '' names no source; leave it out")
     run, _ = run_of(registry, watch_files, baseline, ahead=against, **index)
@@ -95,7 +97,7 @@ def command(
     check_package(name, run.watched)
     checked = run.check(installed_source(against, name), name)
     run.save()
-    render("json" if as_json else form, checked, everything=everything)
+    render("json" if as_json else form or "table", checked, everything=everything)
     kinds = {finding.verdict.kind for finding in checked.findings}
     return 1 if kinds & set(LEVELS[fail_on]) else 0
 

@@ -67,9 +67,25 @@ def _found(code: str, pages: dict[str, Page]) -> Page:
     for spelled in (bare, code_of(bare.rpartition(".")[2])):
         if spelled in pages:
             return pages[spelled]
+    if bare in _gaps():
+        raise click.BadParameter(f"{bare} is a gap; see it with: shims show {bare}")
     near = difflib.get_close_matches(bare.lower(), pages, n=1, cutoff=0.4)
     hint = f"did you mean {near[0]}?" if near else "see them all with: shims explain"
     raise click.BadParameter(f"no code is called {code!r}; {hint}")
+
+
+def _gaps() -> set[str]:
+    """The ids of all gaps; none where the registry cannot be used."""
+    from ..errors import ConfigurationError
+    from .here import own_switches
+    from .upstream import registry_of
+
+    try:
+        own_switches()
+        known, _ = registry_of(None)
+    except ConfigurationError:
+        return set()
+    return {gap.id for gap in known.gaps}
 
 
 def _list(groups: tuple[Group, ...]) -> None:

@@ -62,10 +62,29 @@ def own_plan(switches: Switches) -> Plan:
     from ..process import the_process
 
     plan = the_process().plan(switches)
-    unknown = switches.unknown(gap.id for gap in plan.registry.gaps)
+    unknown = [
+        *switches.unknown(gap.id for gap in plan.registry.gaps),
+        *_not_asked_about(switches, plan),
+    ]
     if unknown:
         raise SwitchError("\n".join(unknown))
     return plan
+
+
+def _not_asked_about(switches: Switches, plan: Plan) -> list[str]:
+    """Packages whose version is assumed, and on which nothing depends."""
+    from difflib import get_close_matches
+
+    from ..process import packages_of
+
+    relevant = sorted(packages_of(plan.registry))
+    return [
+        f"a version of {package} is assumed, and no gap depends on that; "
+        + (f"did you mean {near[0]}?" if near else f"there are {', '.join(relevant)}")
+        for package in switches.assume
+        if package not in relevant
+        for near in (get_close_matches(package, relevant, n=1),)
+    ]
 
 
 def print_json(value: dict[str, Any]) -> None:

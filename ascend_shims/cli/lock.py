@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .speech import say
-from .upstream import index_options, run_of
+from .upstream import check_package, index_options, run_of
 
 if TYPE_CHECKING:
     from ..upstream.lock import Baseline
@@ -36,13 +36,13 @@ def command(
 
     \b
     Examples:
-      shims lock vllm==0.28.0 vllm==0.32.0
-      shims lock --check                    is it up to date?
+      shims lock vllm==0.28.0 vllm==0.32.0 --registry .
+      shims lock --check --registry .        is it up to date?
     """
     from ..upstream.baselines import distribution_of
     from ..upstream.keeping import keep
     from ..upstream.lock import Lock, make_baseline, save_lock
-    from ..upstream.run import NoBaselineError, beside
+    from ..upstream.run import NoBaselineError, beside, package_of
 
     run, path = run_of(
         registry, watch_files, None, anew=bool(releases), alone=True, **index
@@ -60,6 +60,8 @@ def command(
         )
     baselines = dict(run.lock.baselines)
     for spec in specs:
+        if "==" in spec or "@" in spec:
+            check_package(package_of(spec), run.watched)
         source = run.sources.open(spec)
         if source.version is None:
             raise NoBaselineError(
@@ -67,6 +69,7 @@ def command(
                 "as in `shims lock vllm==0.32.0`"
             )
         package = next(iter(source.paths())).partition("/")[0]
+        check_package(package, run.watched)
         paths = [p for p in source.paths() if p.startswith(f"{package}/")]
         say(f"{source.label}: reading {len(paths)} files …", err=True)
         source.prefetch(paths)

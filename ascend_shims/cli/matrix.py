@@ -106,9 +106,11 @@ def _print(rows: Rows, releases: list[str]) -> None:
     from .render import console, table
 
     out = console()
-    # Ten releases fit 80 columns only without what they have in common.
-    prefix = "0." if all(one.startswith("0.") for one in releases) else ""
     width = max(map(len, rows), default=0)
+    # Ten releases fit 80 columns only without what they have in common.
+    alike = all(one.startswith("0.") for one in releases)
+    fits = len(list(_fitting(releases, "", out.width - width))) == 1
+    prefix = "0." if alike and not fits else ""
     for some in _fitting(releases, prefix, out.width - width):
         made = table("GAP", *(one.removeprefix(prefix) for one in some))
         made.padding = (0, 1, 0, 0)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
+from rich.text import Text
 
 from ..processes.client import ask_all
 from ..registry.found import FoundRegistryError
@@ -58,7 +59,7 @@ def command(
     ids = [gap.id for gap in plan.registry.gaps]
     if gap_id not in ids:
         _refuse_left_out(gap_id, plan.registry)
-        near = difflib.get_close_matches(gap_id, ids, n=1, cutoff=0.4)
+        near = difflib.get_close_matches(gap_id.lower(), ids, n=1, cutoff=0.4)
         hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(ids)}"
         raise click.BadParameter(f"no gap is called {gap_id!r}{hint}")
     report = the_process().report_on(plan)
@@ -210,9 +211,9 @@ def _probe(out: ShimsConsole, gap: Gap, probe: list[dict[str, Any]]) -> None:
         out.print(f"    {words} in {sign['release']}", style=style)
         for told in sign["told"]:
             mark = {"yes": "+", "no": "-", "unknown": "?"}[told["truth"]]
-            out.print(f"    {mark} {told['words']}", style="dim", markup=False)
+            _indented(out, Text(f"{mark} {told['words']}", style="dim"), 4)
             if told["at"]:
-                out.print(f"      {told['at']}", style="dim", markup=False)
+                _indented(out, Text(told["at"], style="dim"), 6)
     out.print()
 
 
@@ -228,7 +229,7 @@ def _drift(out: ShimsConsole, rows: list[dict[str, Any]]) -> None:
             f"    {row['release']} against {row['baseline']}", style="dim", markup=False
         )
         for sentence in row["says"]:
-            out.print(f"    {sentence}", markup=False)
+            _indented(out, Text(sentence), 4)
     out.print()
 
 
@@ -245,8 +246,15 @@ def _list(out: ShimsConsole, title: str, lines: list[str]) -> None:
         return
     out.print(f"[bold]{title}[/bold]")
     for line in lines:
-        out.print(f"  {line}")
+        _indented(out, Text(line), 2)
     out.print()
+
+
+def _indented(out: ShimsConsole, text: Text, columns: int) -> None:
+    """A line whose further lines, if it is too long, begin where it begins."""
+    from rich.padding import Padding
+
+    out.print(Padding(text, (0, 0, 0, columns), expand=False))
 
 
 def _patches(
@@ -264,17 +272,20 @@ def _patch(out: ShimsConsole, patch: dict[str, Any], planned: PlannedPatch) -> N
     from .render import state_text
 
     spelled = planned.patch
-    brings = f", of {planned.companion.id}" if planned.companion else ""
-    out.print(f"  {patch['target']}")
-    scope = ", this binding only" if spelled.scope == "binding" else ""
+    _indented(out, Text(patch["target"]), 2)
     ranges = ", ".join(f"{p} {r}" for p, r in spelled.versions.items())
-    gate = f" on {ranges}" if ranges else ""
-    out.print(
-        f"    {patch['kind']} with {patch['replacement']}{brings}{scope}{gate}  ",
-        end="",
-    )
-    out.print(state_text(patch["state"]))
+    parts = [
+        f"{patch['kind']} with {patch['replacement']}",
+        f", of {planned.companion.id}" if planned.companion else "",
+        ", this binding only" if spelled.scope == "binding" else "",
+        f" on {ranges}" if ranges else "",
+    ]
+    # Each by itself: in another language they are sentences of their own.
+    text = "".join(said(part) if part else "" for part in parts)
+    _indented(out, Text.assemble(text, "  ", state_text(patch["state"])), 4)
     if len(spelled.candidates) > 1:
-        out.print(f"    candidates: {', '.join(spelled.candidates)}", style="dim")
+        candidates = f"candidates: {', '.join(spelled.candidates)}"
+        _indented(out, Text(candidates, style="dim"), 4)
     for reliance in spelled.relies_on:
-        out.print(f"    relies on {reliance.symbol} ({reliance.how})", style="dim")
+        relied = f"relies on {reliance.symbol} ({reliance.how})"
+        _indented(out, Text(relied, style="dim"), 4)

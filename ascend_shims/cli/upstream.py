@@ -197,12 +197,18 @@ def run_of(
             raise
         lock = Lock()
     if not isinstance(loaded, Joined):
-        return Run(releases, lock, watched, baseline), path
+        return Run(releases, lock, watched, baseline, again=again()), path
     from ..upstream.together import Together, found_locks
 
     locks, notes = found_locks(loaded)
     together = Together(
-        releases, lock, watched, baseline, locks=locks, notes=tuple(notes)
+        releases,
+        lock,
+        watched,
+        baseline,
+        again=again(),
+        locks=locks,
+        notes=tuple(notes),
     )
     return together, path
 

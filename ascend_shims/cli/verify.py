@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_CHOSEN = "the command line"
+"""Who left out the gaps that were not named."""
+
 _SHOWN = 20
 """Differences of one stage; `--json` has all."""
 
@@ -155,7 +158,7 @@ def _plan(registry: Path | None, gaps: tuple[str, ...]) -> tuple[Switches, Plan]
     if plan.environment.device.kind == "none":
         switches = replace(switches, device="sim")
     known = [gap.id for gap in plan.registry.gaps]
-    wanted = switches.narrowed(only=gaps or known, said_by="the command line")
+    wanted = switches.narrowed(only=gaps or known, said_by=_CHOSEN)
     unknown = wanted.unknown(known)
     if unknown:
         raise SwitchError("\n".join(unknown))
@@ -194,6 +197,9 @@ def _print(proof: Proof) -> None:
     for stage in proof.stages:
         _print_stage(out, stage)
     for gap, state, reason in proof.left_out:
+        if reason == f"switched off by {_CHOSEN}":
+            # Others than these were named.
+            continue
         out.print(f"{gap} was not tried: {state}: {reason}", style="dim", markup=False)
     for module, why in proof.not_importable.items():
         said = f"{module} could not be imported, in no interpreter: {why}"

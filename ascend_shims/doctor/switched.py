@@ -100,7 +100,7 @@ def strangers_of(environ: Mapping[str, str]) -> tuple[str, ...]:
     return tuple(
         name
         for name in sorted(environ)
-        if name.startswith("ASCEND_SHIMS_") and name not in OURS
+        if name.startswith(("ASCEND_SHIM_", "ASCEND_SHIMS_")) and name not in OURS
     )
 
 
@@ -175,7 +175,7 @@ def _found(seen: FoundSeen) -> Finding:
     return problem(
         _REGISTRY,
         "registry-left-out",
-        f"{seen.namespace}{by}: {reason}",
+        f"the registry {seen.namespace}{by} is left out: {reason}",
         fix,
     )
 

@@ -135,7 +135,7 @@ def check_found(registry: Registry) -> None:
 
 
 def _absent(name: str, known: Collection[str]) -> Unusable:
-    meant = nearest(name, known)
+    meant = nearest(name, [*known, *_WORDS])
     listed = f"there are {', '.join(sorted(known))}" if known else "there is none"
     hint = f"did you mean {meant!r}?" if meant else listed
     return Unusable(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -56,6 +57,11 @@ def read_target(name: str) -> Target:
     from ..upstream.tree import Tree
 
     package = name.partition(":")[0].partition(".")[0]
+    if package in sys.stdlib_module_names:
+        raise ScaffoldError(
+            f"{package} is part of Python, and gaps patch packages that have releases; "
+            "name a place in one of these"
+        )
     if find_module(package) is None:
         return Target(name)
     try:

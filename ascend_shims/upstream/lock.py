@@ -157,10 +157,18 @@ class _Recording:
 
 
 def make_baseline(watched: Iterable[Watched], source: Source) -> Baseline:
-    """The facts of one release about everything that is relied on."""
+    """The facts of one release about everything that is relied on.
+
+    Raises `LockError` where a file could not be read: facts would be missing.
+    """
     mine = list(watched)
     texts = Texts(source)
     symbols = _symbols(mine, Tree(texts))
+    for problem in texts.problems.values():
+        raise LockError(
+            f"{source.label} cannot be locked: {problem.path} could not be read "
+            f"({problem.reason}); lock it where all of it can be"
+        )
     # Judged against itself, a release shows which of its files a check reads.
     recording = _Recording(source)
     tree = Tree(recording)

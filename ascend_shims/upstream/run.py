@@ -63,6 +63,8 @@ class Run:
     """A source to compare with, in place of the lock's own choice."""
     search_all: bool = False
     """Look for what is gone in the whole package, even if that has to be fetched."""
+    again: str = ""
+    """Options that a command to be run next needs too, with a space before each."""
     _locked: Locked = field(init=False)
     _texts: dict[str, Texts] = field(default_factory=dict, init=False)
     _shelf: Shelf = field(default_factory=Shelf, init=False)
@@ -238,8 +240,8 @@ class Run:
         if locked is None and not self._is_locked(watched.package):
             raise NoBaselineError(
                 f"the lock has no baseline for {watched.candidates[-1]}; write one "
-                f"with `shims lock {distribution_of(watched.package)}==VERSION`, or "
-                "name a release with --baseline"
+                f"with `shims lock {distribution_of(watched.package)}==VERSION"
+                f"{self.again}`, or name a release with --baseline"
             )
         return locked
 

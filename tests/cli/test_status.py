@@ -183,6 +183,15 @@ def test_our_registry_serves_the_releases_it_claims(
         (["run", "--", "no-such-command"], {}, "no-such-command"),
         (["apply-check"], {"ASCEND_SHIMS_ONLY": "lound"}, "did you mean 'loud'?"),
         (["statu"], {}, "statu"),
+        (["status", "--assume", "vlm=0.30.0"], {}, "assumed, and no gap depends on"),
+        (["status"], {"ASCEND_SHIMS_ASSUME": "madup=1"}, "did you mean madeup?"),
+        (["status"], {"ASCEND_SHIMS_RANKS_PATIENCE": "abc"}, "a number of seconds"),
+        (["show", "LOUD"], {}, "did you mean loud?"),
+        (["explain", "kv-cache"], {"ASCEND_SHIMS_REGISTRY": None}, "shims show kv-cac"),
+        (["audit", "madeup.nothing"], {}, "nothing could be imported: madeup.nothing"),
+        (["drift", "--json", "--format", "markdown"], {}, "name one of them"),
+        (["new-gap", "x", "--package", "p", "--target", "os.path:join"], {}, "Python"),
+        (["lock", "madup==1.0"], {}, "did you mean madeup?"),
     ],
 )
 def test_misuse_is_one_message_and_exit_2(shims, words, extra, said) -> None:
@@ -262,6 +271,17 @@ def test_apply_check_says_what_was_meant(
     answer = json.loads(shims("apply-check", "--json").stdout)
     assert answer["near"] == {mistyped: meant}
     assert f"{mistyped}: did you mean {meant}?" in shims("apply-check").stdout
+
+
+def test_apply_check_says_of_each_gap_why_nothing_would_be(shims) -> None:
+    done = shims("apply-check", extra={"ASCEND_SHIMS": "off"})
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert [line.split()[:2] for line in lines[1:3]] == [
+        ["loud", "off"],
+        ["polite", "off"],
+    ]
+    assert "Nothing would be applied here, so nothing can fail." in lines
 
 
 def test_apply_check_names_the_parameter(shims, project: Path) -> None:

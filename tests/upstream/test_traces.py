@@ -15,7 +15,7 @@ from ascend_shims.upstream import judgement, traces
 from ascend_shims.upstream.facts.record import Record
 from ascend_shims.upstream.fetching import Releases
 from ascend_shims.upstream.judgement import Baseline, judged
-from ascend_shims.upstream.lock import Lock, make_baseline
+from ascend_shims.upstream.lock import Lock, LockError, make_baseline
 from ascend_shims.upstream.parsed import Shelf
 from ascend_shims.upstream.run import Run
 from ascend_shims.upstream.source import SourceError
@@ -130,6 +130,18 @@ def test_releases_that_hold_what_was_locked_are_judged_once(
     for checked in run.check_all(folders, "up"):
         assert [f.verdict.kind for f in checked.findings] == ["identical"] * 2
     assert checks == ["up.m:f", "up.m:C.g"]
+
+
+def test_what_cannot_be_read_as_a_whole_is_not_locked() -> None:
+    broken = Release("up 1")
+    assert set(make_baseline(WATCHED, broken).symbols) == {"up.m:f", "up.m:C.g"}
+    broken.failing = {"up/user.py"}
+    with pytest.raises(LockError) as caught:
+        make_baseline(WATCHED, broken)
+    assert str(caught.value) == (
+        "up 1 cannot be locked: up/user.py could not be read (up/user.py cannot be "
+        "had); lock it where all of it can be"
+    )
 
 
 @pytest.mark.parametrize(

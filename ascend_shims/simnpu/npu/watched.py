@@ -95,7 +95,7 @@ _found: list[Hazard] = []
 def watch_if_asked() -> None:
     """Watch this process for good if `ASCEND_SHIMS_SIM_HAZARDS=1` says so."""
     global _found
-    if os.environ.get(VARIABLE, "").strip() == "1":
+    if os.environ.get(VARIABLE, "").strip().lower() in ("1", "true", "yes", "on"):
         from .hazards import watch_process
 
         _found = watch_process()

@@ -37,8 +37,11 @@ def narrow(
             spaces += fresh
         return found
 
-    context.setattr(aliases, "_modules", modules)
-    context.setattr(aliases, "_classes", classes)
+    heirs = aliases._heirs
+    context.setattr(aliases, "_modules", lambda among=None: modules())
+    context.setattr(
+        aliases, "_heirs", lambda root: classes() if root is object else heirs(root)
+    )
 
 
 class QuickProcess(Process):

@@ -28,6 +28,7 @@ _ASK_THE_MACHINE = (
     "cli",
     "page/test_command.py",
     "doctor",
+    "outcomes",
     "test_coexistence.py",
     "test_packaging.py",
     "test_process.py",
@@ -45,7 +46,6 @@ _SHARE_WITHIN_A_FILE = (
     "real",
     "device",
     "guard",
-    "outcomes",
     "packaging",
     "verify",
 )

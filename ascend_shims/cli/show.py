@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
-from rich.text import Text
 
 from ..processes.client import ask_all
 from ..registry.found import FoundRegistryError
@@ -24,6 +23,8 @@ from .drifted import drifted
 from .here import assumed, own_plan, own_switches, print_json, registry_option
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from ..plan import PlannedGap, PlannedPatch
     from ..registry.model import Gap, Registry, Sign
     from ..report import RegistryReport
@@ -211,9 +212,9 @@ def _probe(out: ShimsConsole, gap: Gap, probe: list[dict[str, Any]]) -> None:
         out.print(f"    {words} in {sign['release']}", style=style)
         for told in sign["told"]:
             mark = {"yes": "+", "no": "-", "unknown": "?"}[told["truth"]]
-            _indented(out, Text(f"{mark} {told['words']}", style="dim"), 4)
+            _indented(out, f"{mark} {told['words']}", 4, style="dim")
             if told["at"]:
-                _indented(out, Text(told["at"], style="dim"), 6)
+                _indented(out, told["at"], 6, style="dim")
     out.print()
 
 
@@ -229,7 +230,7 @@ def _drift(out: ShimsConsole, rows: list[dict[str, Any]]) -> None:
             f"    {row['release']} against {row['baseline']}", style="dim", markup=False
         )
         for sentence in row["says"]:
-            _indented(out, Text(sentence), 4)
+            _indented(out, sentence, 4)
     out.print()
 
 
@@ -246,15 +247,26 @@ def _list(out: ShimsConsole, title: str, lines: list[str]) -> None:
         return
     out.print(f"[bold]{title}[/bold]")
     for line in lines:
-        _indented(out, Text(line), 2)
+        _indented(out, line, 2)
     out.print()
 
 
-def _indented(out: ShimsConsole, text: Text, columns: int) -> None:
+def _indented(
+    out: ShimsConsole,
+    text: str,
+    columns: int,
+    *,
+    style: str = "",
+    state: Text | None = None,
+) -> None:
     """A line whose further lines, if it is too long, begin where it begins."""
     from rich.padding import Padding
+    from rich.text import Text
 
-    out.print(Padding(text, (0, 0, 0, columns), expand=False))
+    line = Text(text, style)
+    if state is not None:
+        line = Text.assemble(line, "  ", state)
+    out.print(Padding(line, (0, 0, 0, columns), expand=False))
 
 
 def _patches(
@@ -272,7 +284,7 @@ def _patch(out: ShimsConsole, patch: dict[str, Any], planned: PlannedPatch) -> N
     from .render import state_text
 
     spelled = planned.patch
-    _indented(out, Text(patch["target"]), 2)
+    _indented(out, patch["target"], 2)
     ranges = ", ".join(f"{p} {r}" for p, r in spelled.versions.items())
     parts = [
         f"{patch['kind']} with {patch['replacement']}",
@@ -282,10 +294,10 @@ def _patch(out: ShimsConsole, patch: dict[str, Any], planned: PlannedPatch) -> N
     ]
     # Each by itself: in another language they are sentences of their own.
     text = "".join(said(part) if part else "" for part in parts)
-    _indented(out, Text.assemble(text, "  ", state_text(patch["state"])), 4)
+    _indented(out, text, 4, state=state_text(patch["state"]))
     if len(spelled.candidates) > 1:
         candidates = f"candidates: {', '.join(spelled.candidates)}"
-        _indented(out, Text(candidates, style="dim"), 4)
+        _indented(out, candidates, 4, style="dim")
     for reliance in spelled.relies_on:
         relied = f"relies on {reliance.symbol} ({reliance.how})"
-        _indented(out, Text(relied, style="dim"), 4)
+        _indented(out, relied, 4, style="dim")

@@ -21,8 +21,9 @@ __all__ = ["entry", "main"]
 def entry() -> NoReturn:
     """The program `shims`: what `main` returns is its exit code."""
     code = main()
-    if any(thread.daemon for thread in threading.enumerate()):
-        # One still waits for the network. It would go on in an interpreter that is
+    running = (one for one in threading.enumerate() if one.daemon)
+    if any(one.name.startswith("shims-") for one in running):
+        # It still waits for the network, and would go on in an interpreter that is
         # being taken apart, which crashes now and then.
         for stream in filter(None, (sys.stdout, sys.stderr)):
             with contextlib.suppress(OSError, ValueError):

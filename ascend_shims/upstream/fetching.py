@@ -84,7 +84,7 @@ class Releases:
                 else:
                     future.set_result(result)
 
-        threading.Thread(target=run, daemon=True).start()
+        threading.Thread(target=run, name="shims-open", daemon=True).start()
         return future
 
 

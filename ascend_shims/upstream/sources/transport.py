@@ -180,7 +180,7 @@ class Transport:
                 )
 
         began = time.monotonic()
-        thread = threading.Thread(target=resolve, daemon=True)
+        thread = threading.Thread(target=resolve, name="shims-resolve", daemon=True)
         thread.start()
         thread.join(patience)
         left = patience - (time.monotonic() - began)

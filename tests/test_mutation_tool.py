@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from textwrap import dedent
+from types import ModuleType
 from typing import Any
 
 import pytest
 
-from . import quickest_first
+from .each_mutant import JOBS, TASKS, TOLD, Order
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "ascend_shims/engine/slot.py"
@@ -28,7 +32,7 @@ def tool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     module = module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "COPY", tmp_path)
-    monkeypatch.setattr(module, "NOTICED", tmp_path / "mutants" / "long-tests.json")
+    monkeypatch.setattr(module, "STATISTICS", tmp_path / "statistics.json")
     monkeypatch.setattr(module, "RECORD", tmp_path / "record.json")
     return module
 
@@ -46,21 +50,149 @@ def found(tool: ModuleType, codes: dict[str, int | None]) -> None:
     meta(tool).write_text(json.dumps(told))
 
 
+TOOK = {"a": 9.0, "b": 1.0, "c": 2.0}
+
+
 @pytest.mark.parametrize(
-    ("most", "kept"),
-    [(None, "bca"), ("100", "bca"), ("4", "bc"), ("1.5", "b"), ("0.1", "b")],
+    ("most", "known", "kept"),
+    [
+        (None, [], "bca"),
+        (None, ["c"], "cba"),
+        (None, ["a", "c"], "acb"),
+        (100, [], "bca"),
+        (4, [], "bc"),
+        (1.5, [], "b"),
+        (0.1, [], "b"),
+        (0.1, ["a"], "a"),
+        (1.5, ["a", "elsewhere"], "ab"),
+    ],
 )
-def test_the_quickest_come_first_and_the_slowest_are_left_out(
-    most: str | None, kept: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_what_noticed_before_comes_first_then_the_quickest(
+    most: float | None, known: list[str], kept: str
 ) -> None:
-    items: list[Any] = [SimpleNamespace(nodeid=name) for name in "abc"]
-    took = {"duration_by_test": {"a": 9.0, "b": 1.0, "c": 2.0}}
-    (tmp_path / "mutmut-stats.json").write_text(json.dumps(took))
-    monkeypatch.chdir(tmp_path)
-    if most is not None:
-        monkeypatch.setenv("MUTATION_SECONDS", most)
-    quickest_first.pytest_collection_modifyitems(items)
-    assert "".join(item.nodeid for item in items) == kept
+    order = Order({"m.f": ["a", "b", "c"], "m.g": ["b"]}, most, TOOK)
+    for test in reversed(known):
+        order.learn("m.f__mutmut_1", test)
+    assert order.of("m.f__mutmut_2") == ("m.f__mutmut_2", list(kept))
+    assert order.of("m.g__mutmut_1") == ("m.g__mutmut_1", ["b"])
+
+
+def test_who_noticed_last_is_asked_first() -> None:
+    order = Order({"m.f": ["a", "b", "c"]}, None, TOOK)
+    for test in ("a", "c", "a"):
+        order.learn("m.f__mutmut_1", test)
+    assert order.noticed == {"m.f": ["a", "c"]}
+
+
+def test_all_tests_run_once_unchanged_whatever_the_number_of_parts() -> None:
+    order = Order({"m.f": ["a", "b"], "m.g": ["b", "c"]})
+    parts = list(order.unchanged(2))
+    assert [name for name, _ in parts] == ["nothing", "nothing"]
+    assert sorted(test for _, tests in parts for test in tests) == ["a", "b", "c"]
+
+
+PROJECT = {
+    "thing.py": """
+        import os, time
+
+        def changed(name):
+            return os.environ.get("MUTANT_UNDER_TEST") == f"thing.{name}"
+
+        def double(x):
+            if changed("double__mutmut_1"):
+                return x
+            if changed("double__mutmut_3") and x:
+                raise SystemExit(0)
+            if changed("double__mutmut_4") and x:
+                os._exit(7)
+            return 2 * x
+    """,
+    "test_thing.py": """
+        import pytest
+        from thing import double
+
+        @pytest.fixture(scope="module")
+        def two():
+            yield 2
+
+        def test_zero(two):
+            assert double(0) == 0
+
+        def test_two(two, tmp_path):
+            assert double(two) == 4
+            assert "mutant-" in str(tmp_path)
+    """,
+    "mutmut/__init__.py": "",
+    "mutmut/mutation/__init__.py": "",
+    "mutmut/mutation/trampoline.py": """
+        import os
+
+        def set_mutant_under_test(name):
+            os.environ["MUTANT_UNDER_TEST"] = name
+    """,
+}
+"""A project of two tests, and in mutmut's place what the plugin asks of it."""
+
+REACH = {"thing.double": ["test_thing.py::test_zero", "test_thing.py::test_two"]}
+
+
+def _meet(folder: Path, **files: str) -> list[Any]:
+    for name, text in {**PROJECT, **files}.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(dedent(text))
+    mutants = [f"thing.double__mutmut_{number}" for number in (1, 2, 3, 4)]
+    tasks = folder / "tasks.json"
+    tasks.write_text(json.dumps({"mutants": mutants, "tests": REACH, "most": None}))
+    temporary = folder / "temporary"
+    temporary.mkdir()
+    read, write = os.pipe()
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "--rootdir", "."),
+            *("-p", "no:cacheprovider", "-p", "tests.each_mutant", "test_thing.py"),
+        ],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PYTHONPATH": f"{folder}{os.pathsep}{ROOT}",
+            "TMPDIR": str(temporary),
+            TASKS: str(tasks),
+            TOLD: str(write),
+            JOBS: "2",
+        },
+        pass_fds=[write],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    os.close(write)
+    with os.fdopen(read) as told:
+        found = [json.loads(line) for line in told]
+    assert found, done.stdout + done.stderr
+    return sorted(found)
+
+
+def test_each_mutant_meets_its_tests_in_a_child(tmp_path: Path) -> None:
+    two = "test_thing.py::test_two"
+    assert _meet(tmp_path) == [
+        ["nothing", 0, None],
+        ["nothing", 0, None],
+        ["thing.double__mutmut_1", 1, two],
+        ["thing.double__mutmut_2", 0, None],
+        ["thing.double__mutmut_3", 1, two],
+        ["thing.double__mutmut_4", 7, None],
+    ]
+    assert list((tmp_path / "temporary").iterdir()) == []
+
+
+def test_what_fails_anyway_says_nothing_of_a_change(tmp_path: Path) -> None:
+    broken = PROJECT["test_thing.py"].replace("== 4", "== 5")
+    assert _meet(tmp_path, **{"test_thing.py": broken}) == [
+        ["nothing", 0, None],
+        ["nothing", 1, "test_thing.py::test_two"],
+    ]
 
 
 CODES = {
@@ -81,11 +213,54 @@ def test_the_record_has_a_letter_a_mutant(tool: ModuleType) -> None:
     assert len(tool.RECORD.read_text().splitlines()) == 6
 
 
-def test_what_a_long_test_noticed_counts(tool: ModuleType) -> None:
+def test_what_was_found_out_is_kept_where_mutmut_has_it(tool: ModuleType) -> None:
     found(tool, CODES)
-    tool.NOTICED.write_text(json.dumps({f"{NAME}.x_read__mutmut_2": 1}))
+    tool.settled({f"{NAME}.x_read__mutmut_2": 1, "of.another.x__mutmut_1": 1})
     tool.keep()
     assert json.loads(tool.RECORD.read_text())[MODULE]["x_read"] == ["0f", "kkt"]
+
+
+def test_a_mutant_that_no_test_reaches_has_none(tool: ModuleType) -> None:
+    told = {"tests_by_mangled_function_name": {f"{NAME}.x_read": []}}
+    tool.STATISTICS.write_text(json.dumps(told))
+    mutants = [f"{NAME}.x_read__mutmut_1", f"{NAME}.x_write__mutmut_1"]
+    assert tool.tried(mutants, [], 1) == dict.fromkeys(mutants, 33)
+
+
+def _met(tool: ModuleType, monkeypatch: pytest.MonkeyPatch, *lines: Any) -> list[Any]:
+    given: list[Any] = []
+
+    def met(tasks: Path, *_: object) -> Any:
+        given.append(json.loads(tasks.read_text()))
+        yield from lines
+
+    monkeypatch.setattr(tool, "met", met)
+    return given
+
+
+def test_each_function_has_its_tests_and_what_is_said_is_kept(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found(tool, CODES)
+    reach = {f"{NAME}.x_read": ["a", "b"], f"{NAME}.x_gone": ["c"]}
+    tool.STATISTICS.write_text(json.dumps({"tests_by_mangled_function_name": reach}))
+    one, other = f"{NAME}.x_read__mutmut_1", f"{NAME}.x_read__mutmut_2"
+    lines = [("nothing", 0, None), (one, 1, "a"), (other, 0, None)]
+    given = _met(tool, monkeypatch, *lines)
+    assert tool.tried([one, other], [], 1, most=5) == {one: 1, other: 0}
+    assert given == [
+        {"mutants": [one, other], "tests": {f"{NAME}.x_read": ["a", "b"]}, "most": 5}
+    ]
+
+
+def test_tests_that_fail_with_nothing_changed_end_it(
+    tool: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reach = {f"{NAME}.x_read": ["a"]}
+    tool.STATISTICS.write_text(json.dumps({"tests_by_mangled_function_name": reach}))
+    _met(tool, monkeypatch, ("nothing", 1, "a"))
+    with pytest.raises(SystemExit, match="with nothing changed, a fails"):
+        tool.tried([f"{NAME}.x_read__mutmut_1"], [], 1)
 
 
 def test_what_was_killed_is_known_the_next_time_and_the_rest_is_tried(

@@ -17,6 +17,7 @@ from typing import Literal, get_args
 from .environment.device import DeviceRequest
 from .environment.versions import parse
 from .errors import ConfigurationError
+from .spelling import FALSE, TRUE, misspelled
 from .words.language import NAMES as LANGUAGES
 from .words.language import VARIABLE as LANGUAGE
 from .words.language import is_known
@@ -29,6 +30,7 @@ __all__ = [
     "SwitchError",
     "Switches",
     "meant",
+    "namespaces",
     "read_switches",
 ]
 
@@ -40,8 +42,6 @@ _OURS = re.compile(r"ASCEND_SHIMS?(_.*)?")
 _REGISTRY = "ASCEND_SHIMS_REGISTRY"
 _REGISTRIES = "ASCEND_SHIMS_REGISTRIES"
 _ALL_REGISTRIES, _NO_REGISTRY = "all", "none"
-_TRUE = ("1", "true", "yes", "on")
-_FALSE = ("0", "false", "no", "off")
 
 NAMES = {
     "ASCEND_SHIMS": "auto (default), on: also gaps that are off by default, off: none",
@@ -145,14 +145,14 @@ class Switches:
         """A complaint for each gap that is named and is not one of `gaps`."""
         known = list(gaps)
         listed = f"; there are {', '.join(known)}"
-        namespaces = {f"{gap.rpartition('/')[0]}{_ALL}" for gap in known if "/" in gap}
+        spaces = namespaces(known)
         named = [*sorted(self.disable), *sorted(self.only or ())]
         return tuple(
             f"{self.said_by.get(name, self.said_by.get('only'))} names the gap "
             f"{name!r}, which is not in the registry"
-            f"{_nearest(name, [*known, *sorted(namespaces)]) or listed}"
+            f"{_meant(name, [*known, *sorted(spaces)]) or listed}"
             for name in named
-            if name not in known and name not in namespaces
+            if name not in known and name not in spaces
         )
 
     def narrowed(
@@ -228,6 +228,11 @@ def _naming(gap: str, names: frozenset[str]) -> str | None:
     return every if namespace and every in names else None
 
 
+def namespaces(gaps: Iterable[str]) -> frozenset[str]:
+    """What stands for all gaps of a namespace, for each of those that there are."""
+    return frozenset(f"{gap.rpartition('/')[0]}{_ALL}" for gap in gaps if "/" in gap)
+
+
 def meant(names: Iterable[str], gaps: Iterable[str]) -> frozenset[str]:
     """Of `gaps` those that `names` mean, each by itself or by its namespace."""
     named = frozenset(names)
@@ -247,43 +252,18 @@ def _nearest(word: str, words: Iterable[str]) -> str:
     return f"; did you mean {near[0]!r}?" if near else ""
 
 
+def _meant(name: str, known: list[str]) -> str:
+    """What was meant by the name of a gap that is none, as the end of a complaint."""
+    if name in ("*", "all"):
+        return "; ASCEND_SHIMS=off leaves all off, and without a list all are meant"
+    parts = name.split()
+    if len(parts) > 1 and set(parts) <= set(known):
+        return f"; separate gaps by commas: {','.join(parts)}"
+    return _nearest(name, known)
+
+
 def _list(value: str) -> frozenset[str]:
     return frozenset(part.strip() for part in value.split(",") if part.strip())
-
-
-_SWITCH = (*_TRUE, *_FALSE)
-_FORMS: dict[str, tuple[str, str]] = {
-    **dict.fromkeys(
-        (
-            "ASCEND_SHIMS_RANKS",
-            "ASCEND_SHIMS_SIM_CHECKS",
-            "ASCEND_SHIMS_SIM_HAZARDS",
-            "ASCEND_SHIMS_SIM_QUICK",
-            "ASCEND_SHIMS_SUPER_KERNEL",
-        ),
-        ("|".join(_SWITCH), f"one of {', '.join(_SWITCH)}"),
-    ),
-    "ASCEND_SHIMS_ALLOW": (
-        r"[\w.]+(\s*,\s*[\w.]+)*,?",
-        "packages, separated by commas",
-    ),
-    "ASCEND_SHIMS_RANKS_PATIENCE": (r"\d+(\.\d*)?|\.\d+", "a number of seconds"),
-    "ASCEND_SHIMS_SIM_MEMORY": (
-        r"\d+(\.\d+)?\s*[kmgt]?(i?b)?",
-        "a number of bytes, or one with a unit such as 512MiB",
-    ),
-}
-"""What the value of a variable looks like, in small letters, and how that is said."""
-
-
-def _misspelled(environ: Mapping[str, str]) -> list[str]:
-    """Complaints about values that nobody will understand who reads them."""
-    return [
-        f"{name}={value} is not understood ({expected}); the default holds"
-        for name, (form, expected) in _FORMS.items()
-        if (value := environ.get(name, "").strip())
-        and not re.fullmatch(form, value.lower())
-    ]
 
 
 class _Reader:
@@ -314,12 +294,12 @@ class _Reader:
     def truth(self, name: str, default: str, also: tuple[str, ...]) -> str:
         """`on`, `off`, or one of `also`; `default` where nothing usable is said."""
         value = self.text(name).lower()
-        if value in _TRUE:
+        if value in TRUE:
             return "on"
-        if value in _FALSE:
+        if value in FALSE:
             return "off"
         if value and value not in also:
-            self.complain(name, value, (*_TRUE, *_FALSE, *also))
+            self.complain(name, value, (*TRUE, *FALSE, *also))
             return default
         return value or default
 
@@ -385,5 +365,5 @@ def read_switches(environ: Mapping[str, str]) -> Switches:
         prefer=reader.word("ASCEND_SHIMS_PREFER", get_args(Prefer)),  # type: ignore[arg-type]
         assume=_versions(reader),
         said_by=said_by,
-        complaints=(*_strangers(environ), *reader.complaints, *_misspelled(environ)),
+        complaints=(*_strangers(environ), *reader.complaints, *misspelled(environ)),
     )

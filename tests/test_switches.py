@@ -9,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ascend_shims.guard import config
+from ascend_shims.spelling import DETECTORS
 from ascend_shims.switches import NAMES, Switches, read_switches
 
 GAPS = ["cos-sin", "kv-cache", "runtime-guard"]
@@ -136,6 +138,21 @@ def test_a_variable_that_does_not_exist_is_told_with_the_nearest(
         ("ALLOW", "a.b, c ,d", None),
         ("ALLOW", "a,", None),
         ("RANKS", "  ", None),
+        ("CACHE", "of", "off, or a path such as ./cache"),
+        ("CACHE", "OFF", None),
+        ("CACHE", "/var/cache/shims", None),
+        ("CACHE", "~/cache", None),
+        ("CACHE", ".cache", None),
+        ("GUARD", "nonfinite", "a settings file, or package.module:Class"),
+        ("GUARD", "guard.yaml", None),
+        ("GUARD", "/etc/guard", None),
+        ("GUARD", "acme.guard:Guard", None),
+        (
+            "GUARD_DETECTORS",
+            "nan",
+            "a list of nonfinite-logits, repeated-tokens, low-acceptance",
+        ),
+        ("GUARD_DETECTORS", "nonfinite-logits , repeated-tokens,", None),
     ],
 )
 def test_values_that_others_read_are_looked_at_too(
@@ -160,18 +177,68 @@ def test_a_name_that_is_nearly_ours_is_told(name: str) -> None:
 
 def test_variables_of_others_are_none_of_our_business() -> None:
     environ = {"ASCEND_HOME": "x", "VLLM_USE_V1": "1", "ASCEND_SHIMSX": "1"}
-    environ["ASCEND_SHIMS_GUARD_DETECTORS"] = "nan"
+    environ["ASCEND_SHIMS_GUARD_REPORT"] = "nan"
     assert read_switches(environ).complaints == ()
 
 
 def test_lists_take_spaces_and_empty_parts() -> None:
     switches = read_switches(
-        {"ASCEND_SHIMS_DISABLE": " cos-sin , ,kv-cache,", "ASCEND_SHIMS_ONLY": " , "}
+        {"ASCEND_SHIMS_DISABLE": " cos-sin , ,kv-cache,", "ASCEND_SHIMS_ONLY": "  "}
     )
     assert switches.disable == {"cos-sin", "kv-cache"}
     assert switches.only is None
     assert switches.choice("cos-sin").said_by == "ASCEND_SHIMS_DISABLE"
     assert switches.choice("runtime-guard").on is None
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [
+        ("ALLOW", "package"),
+        ("ASSUME", "version"),
+        ("DISABLE", "gap"),
+        ("GUARD_DETECTORS", "detector"),
+        ("ONLY", "gap"),
+        ("REGISTRIES", "registry"),
+    ],
+)
+def test_a_list_of_nothing_is_told_and_the_default_holds(name: str, what: str) -> None:
+    switches = read_switches({f"ASCEND_SHIMS_{name}": " , ,"})
+    assert switches.complaints == (
+        f"ASCEND_SHIMS_{name}=, , names no {what}; the default holds",
+    )
+    assert (switches.only, switches.namespaces) == (None, None)
+
+
+def test_detectors_that_need_no_settings_are_those_of_the_guard() -> None:
+    for name in config.DETECTORS:
+        try:
+            config.named_settings(name)
+        except config.GuardConfigurationError:
+            assert name not in DETECTORS
+        else:
+            assert name in DETECTORS
+
+
+@pytest.mark.parametrize(
+    ("named", "hint"),
+    [
+        ("*", "ASCEND_SHIMS=off leaves all off, and without a list all are meant"),
+        ("all", "ASCEND_SHIMS=off leaves all off, and without a list all are meant"),
+        ("cos-sin kv-cache", "separate gaps by commas: cos-sin,kv-cache"),
+        ("cos-sin nonsense", "did you mean 'cos-sin'?"),
+        ("acme/lod", "did you mean 'acme/loud'?"),
+        ("acme/*x", "did you mean 'acme/*'?"),
+        ("nothing-alike", "there are cos-sin, kv-cache, acme/loud"),
+    ],
+)
+def test_what_was_meant_by_the_name_of_no_gap(named: str, hint: str) -> None:
+    known = ["cos-sin", "kv-cache", "acme/loud"]
+    switches = read_switches({"ASCEND_SHIMS_DISABLE": named})
+    assert switches.unknown(known) == (
+        f"ASCEND_SHIMS_DISABLE names the gap {named!r}, which is not in the registry; "
+        f"{hint}",
+    )
 
 
 def test_only_is_off_for_all_others() -> None:

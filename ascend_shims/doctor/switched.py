@@ -84,6 +84,8 @@ class SwitchesSeen:
     strangers: tuple[str, ...] = ()
     """Variables that begin like one of ours and are none."""
     off: bool = False
+    guard: tuple[str, ...] = ()
+    """What of the runtime guard's settings cannot be used."""
 
 
 def switches_of(environ: Mapping[str, str]) -> tuple[Switch, ...]:
@@ -116,6 +118,13 @@ def judge_switches(seen: SwitchesSeen, registry: RegistrySeen) -> Iterator[Findi
             "gap-unknown",
             complaint.partition("; ")[0],
             _meant(complaint) or "shims status --all lists the gaps",
+        )
+    for complaint in seen.guard:
+        yield problem(
+            _AREA,
+            "guard-configuration",
+            f"the runtime guard cannot use {complaint}",
+            "correct it, or unset ASCEND_SHIMS_GUARD",
         )
     for switch in seen.switches:
         yield ok(

@@ -556,6 +556,17 @@ test_switches = table(
         PACKAGED,
     ),
     (
+        SwitchesSeen((), guard=("guard.yaml: No such file or directory",)),
+        (
+            "problem",
+            "guard-configuration",
+            "the runtime guard cannot use guard.yaml: No such file",
+            "unset ASCEND_SHIMS_GUARD",
+        ),
+        DEFAULT,
+        PACKAGED,
+    ),
+    (
         SwitchesSeen((), strangers=("ASCEND_SHIMS_GUARD_REPROT",)),
         ("notice", "switch-unknown", "REPROT", "write ASCEND_SHIMS_GUARD_REPORT"),
         DEFAULT,

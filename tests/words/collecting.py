@@ -27,6 +27,7 @@ ROOMS = (
     "report.py",
     "scaffold",
     "scan",
+    "spelling.py",
     "switches.py",
     "upstream",
     "verify",

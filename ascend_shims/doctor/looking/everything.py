@@ -218,7 +218,19 @@ def _switches(given: Given) -> SwitchesSeen:
         unknown=switches.unknown(known) if known is not None else (),
         strangers=strangers_of(given.environ),
         off=switches.mode == "off",
+        guard=_guard(given.environ),
     )
+
+
+def _guard(environ: Mapping[str, str]) -> tuple[str, ...]:
+    """What of the guard's settings file cannot be used; a guard by name is not made."""
+    where = environ.get("ASCEND_SHIMS_GUARD", "").strip()
+    if not where or ":" in where:
+        return ()
+    # It loads what no other command needs.
+    from ...guard.source import SettingsSource
+
+    return tuple(SettingsSource(Path(where)).complaints())
 
 
 def _registry(given: Given) -> RegistrySeen:

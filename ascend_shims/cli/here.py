@@ -47,9 +47,9 @@ def own_switches(
         said = [one.replace("; the default holds", "") for one in switches.complaints]
         raise SwitchError("\n".join(said))
     if registry is not None and registry.is_dir():
-        from ..registry.discovery import discover
+        from ..registry.discovery import in_folder
 
-        registry = discover(registry)
+        registry = in_folder(registry)
     # Also for a process that is started somewhere else.
     named = registry.absolute() if registry is not None else None
     switches = switches.narrowed(registry=named, said_by="--registry")

@@ -61,14 +61,14 @@ def command(
       shims new-gap fast-rope --package acme_npu.shims
       shims new-gap two-pools --target vllm.v1.core.block_pool:BlockPool.touch
     """
-    from ..registry.discovery import discover, discover_or_none
+    from ..registry.discovery import discover_or_none, in_folder
     from ..scaffold.make import make_gap
 
     folder = folder.resolve()
     if registry is None:
         found = discover_or_none(folder)
     else:
-        found = discover(registry) if registry.is_dir() else registry.absolute()
+        found = in_folder(registry) if registry.is_dir() else registry.absolute()
     made = make_gap(
         gap_id, registry=found, package=package, target=target, folder=folder
     )

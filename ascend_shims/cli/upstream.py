@@ -130,10 +130,6 @@ def registry_path(registry: Path | None) -> Path:
     from ..registry import packaged
     from .here import own_switches
 
-    if registry is not None and registry.is_dir():
-        from ..registry.discovery import discover
-
-        registry = discover(registry)
     switches = own_switches(registry=registry)
     if switches.registry is not None and switches.registry_is_inherited:
         from ..registry.writers import check_own

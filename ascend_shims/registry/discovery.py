@@ -7,6 +7,7 @@ any file there is. What is found is read as data.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,11 +15,14 @@ from typing import Any
 from ..errors import ConfigurationError
 from .problems import nearest, shown
 
-__all__ = ["DiscoveryError", "discover", "discover_or_none"]
+__all__ = ["DiscoveryError", "discover", "discover_or_none", "in_folder"]
 
 _NAMES = ("gap_registry.yaml", "gap_registry.yml")
 _TABLE = "ascend-shims"
 _BYTES = 1 << 20
+_DEEP = 4
+"""Levels below a project's folder at which its packages lie, `src` counted."""
+_NOT_CODE = ("build", "dist", "docs", "node_modules", "test", "tests")
 
 
 class DiscoveryError(ConfigurationError):
@@ -45,6 +49,36 @@ def discover(start: Path) -> Path:
         f"no registry in {folder}{around}: put a {_NAMES[0]} there, or write "
         f'[tool.{_TABLE}] registry = "FILE" in its pyproject.toml'
     )
+
+
+def in_folder(folder: Path) -> Path:
+    """The registry of a project whose folder somebody named.
+
+    Where `discover()` finds none, the only one in a package below: that is where
+    `shims new-gap` begins one. Raises `DiscoveryError`.
+    """
+    found = discover_or_none(folder)
+    if found is not None:
+        return found
+    below = sorted(_below(_folder(folder)))
+    if len(below) > 1:
+        listed = ", ".join(str(one.relative_to(_folder(folder))) for one in below)
+        raise DiscoveryError(
+            f"there are several registries in {folder}: {listed}; name one of them"
+        )
+    return below[0] if below else discover(folder)
+
+
+def _below(folder: Path) -> Iterator[Path]:
+    top = len(folder.parts)
+    for here, names, files in os.walk(folder):
+        place = Path(here)
+        if "pyvenv.cfg" in files or len(place.parts) - top >= _DEEP:
+            names.clear()
+        names[:] = [
+            name for name in names if not name.startswith(".") and name not in _NOT_CODE
+        ]
+        yield from (place / name for name in _NAMES if name in files)
 
 
 def discover_or_none(start: Path) -> Path | None:

@@ -230,10 +230,7 @@ def _told(error: RegistryError, path: Path) -> str:
     """The first of what is wrong, and where to read the rest."""
     of_schema = [p for p in error.problems if p.message.startswith("`schema` cannot")]
     if of_schema:
-        return (
-            f"{of_schema[0]}; it is written for another ascend-shims: install the one "
-            f"that it needs, or {_LEAVE}"
-        )
+        return f"{of_schema[0]}, or {_LEAVE}"
     first, *more = error.problems
     rest = f" ({len(more)} more: python -m ascend_shims.registry {path})"
     return f"{first}{rest if more else ''}"

@@ -59,6 +59,9 @@ def _conflict(
     if a.id is None or b.id is None or not (a.after_is_sound and b.after_is_sound):
         return None
     same_gap = a.place == b.place
+    if not same_gap and a.id.value == b.id.value:
+        # That two have one id is told; which is meant, nobody knows.
+        return None
     if not same_gap and _is_ordered(a.id.value, b.id.value, beneath):
         return None
     where = meeting(earlier.ranges, later.ranges)

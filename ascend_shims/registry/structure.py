@@ -148,6 +148,11 @@ class _Walk:
         fix = f"did you mean `{meant}`?" if meant else f"use {quoted(options)}"
         if meant == node.value:
             fix = "write it without quotes"
+        elif name == "`schema`" and type(value) is int:
+            fix = (
+                f"this ascend-shims reads schema {quoted(options)}: install the one "
+                "that the registry is written for"
+            )
         return self.report(node, f"{name} cannot be `{shown(node.value)}`", fix)
 
     def _text(self, shape: shapes.StrType, node: Node, name: str, form: str) -> Any:

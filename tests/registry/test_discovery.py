@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ascend_shims.registry import discovery
-from ascend_shims.registry.discovery import DiscoveryError, discover
+from ascend_shims.registry.discovery import DiscoveryError, discover, in_folder
 
 Make = Callable[..., Path]
 
@@ -192,3 +192,42 @@ def test_the_same_from_any_working_directory(
             assert found == expected
     finally:
         os.chdir(before)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "repo/gap_registry.yaml",
+        "repo/acme_npu/shims/gap_registry.yaml",
+        "repo/src/acme/npu/shims/gap_registry.yml",
+    ],
+)
+def test_a_folder_that_is_named_may_have_it_in_a_package(make: Make, name: str) -> None:
+    root = make(
+        name,
+        "repo/tests/acme/gap_registry.yaml",
+        "repo/.venv/lib/gap_registry.yaml",
+        "repo/env/pyvenv.cfg",
+        "repo/env/lib/gap_registry.yaml",
+        "repo/a/b/c/d/e/gap_registry.yaml",
+    )
+    assert in_folder(root / "repo") == root / name
+
+
+def test_of_several_below_a_folder_none_is_meant(make: Make) -> None:
+    root = make("repo/a/gap_registry.yaml", "repo/b/gap_registry.yaml")
+    with pytest.raises(DiscoveryError, match=r"several registries .*: a/gap_registry"):
+        in_folder(root / "repo")
+
+
+def test_nothing_below_a_folder_is_told_as_nothing_above(make: Make) -> None:
+    root = make("repo/tests/gap_registry.yaml")
+    with pytest.raises(DiscoveryError, match=r"no registry in .*repo: put a"):
+        in_folder(root / "repo")
+
+
+def test_above_comes_before_below(make: Make) -> None:
+    root = make(
+        "repo/.git/", "repo/gap_registry.yaml", "repo/pkg/deep/gap_registry.yaml"
+    )
+    assert in_folder(root / "repo" / "pkg") == root / "repo" / "gap_registry.yaml"

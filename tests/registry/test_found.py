@@ -200,8 +200,8 @@ FAULTS: list[tuple[str, Break, str]] = [
     (
         "schema of tomorrow",
         _write((HEAD + GAP).replace("schema: 1", "schema: 2")),
-        "it is written for another ascend-shims: install the one that it needs, or "
-        "leave it out: ASCEND_SHIMS_REGISTRIES=none",
+        "this ascend-shims reads schema `1`: install the one that the registry is "
+        "written for, or leave it out: ASCEND_SHIMS_REGISTRIES=none",
     ),
     ("a mistake", _write((HEAD + GAP).replace("title", "titel")), ":6:5: unknown key"),
     (

@@ -177,7 +177,10 @@ STRUCTURE = {
     ),
     "a later format": (
         HEAD.replace("1", "§2") + f"- {{id: alpha, {OPEN}, unpatched: U}}\n",
-        ["`schema` cannot be `2`; use `1`"],
+        [
+            "`schema` cannot be `2`; this ascend-shims reads schema `1`: install the "
+            "one that the registry is written for"
+        ],
     ),
     "format as text": (
         HEAD.replace("1", "§'1'") + f"- {{id: alpha, {OPEN}, unpatched: U}}\n",
@@ -279,6 +282,11 @@ RULES = {
     "duplicate id": (
         f"{HEAD}- {{id: alpha, {OPEN}, unpatched: U}}\n"
         f"- {{id: §alpha, {OPEN}, unpatched: U}}\n",
+        ["duplicate gap id `alpha`; give each gap its own"],
+    ),
+    "duplicate id of gaps that patch the same": (
+        f"{HEAD}- {{id: alpha, {OPEN}, patches: [{{target: up.mod:f, {WRAP}}}]}}\n"
+        f"- {{id: §alpha, {OPEN}, patches: [{{target: up.mod:f, {WRAP}}}]}}\n",
         ["duplicate gap id `alpha`; give each gap its own"],
     ),
     "unknown gap": (

@@ -14,6 +14,7 @@ import click
 
 from ..report import registries_of
 from ..states import State
+from .foreseen import nearest_here
 from .here import own_plan, own_switches, print_json, registry_option
 from .speech import say
 from .upstream import again
@@ -81,22 +82,7 @@ def _near(gaps: list[dict[str, Any]]) -> dict[str, str]:
         for patch in gap.get("patches", ())
         if patch["state"] == State.MISSING_TARGET
     ]
-    if not missing:
-        return {}
-    from ..upstream.near import nearest_symbol
-    from ..upstream.sources import Sources, SourceUnavailable
-    from ..upstream.tree import Tree
-
-    found = {}
-    for target in missing:
-        try:
-            source = Sources(offline=True).open(f"installed:{target.partition('.')[0]}")
-        except SourceUnavailable:
-            continue
-        near = nearest_symbol(Tree(source), target)
-        if near is not None:
-            found[target] = near
-    return found
+    return nearest_here(missing)
 
 
 def _probe(registry: Path | None) -> dict[str, Any]:

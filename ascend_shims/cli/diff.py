@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from .completion import gap_ids
+from .named import gap_named
 from .speech import ended, say
 from .upstream import index_options, registry_of, run_of
 
@@ -64,7 +64,7 @@ def command(
     run, _ = run_of(registry, watch_files, first, **index)
     known, _ = registry_of(registry)
     mine = [one for one in run.watched if one.gap == gap]
-    _refuse_unknown(gap, known, run.watched)
+    gap_named(gap, sorted({g.id for g in known.gaps} | {w.gap for w in run.watched}))
     about = package or package_of(last)
     here = [one for one in mine if one.package == about]
     if not here:
@@ -80,16 +80,6 @@ def command(
     else:
         _print(gap, known, checked, found, probes)
     return 1 if found else 0
-
-
-def _refuse_unknown(gap: str, registry: Registry, watched: Any) -> None:
-    known = sorted({g.id for g in registry.gaps} | {one.gap for one in watched})
-    if gap not in known:
-        near = difflib.get_close_matches(gap, known, n=1)
-        hint = (
-            f"; did you mean {near[0]}?" if near else f"; there are {', '.join(known)}"
-        )
-        raise click.BadParameter(f"no gap is called {gap!r}{hint}")
 
 
 def _nothing(

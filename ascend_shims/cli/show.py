@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import textwrap
 from collections.abc import Iterable
 from dataclasses import asdict
@@ -20,7 +19,9 @@ from ..words import said
 from ..words.folding import filled
 from .completion import gap_ids
 from .drifted import drifted
+from .foreseen import foresee
 from .here import assumed, own_plan, own_switches, print_json, registry_option
+from .named import gap_named
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -60,11 +61,13 @@ def command(
     ids = [gap.id for gap in plan.registry.gaps]
     if gap_id not in ids:
         _refuse_left_out(gap_id, plan.registry)
-        near = difflib.get_close_matches(gap_id.lower(), ids, n=1, cutoff=0.4)
-        hint = f"; did you mean {near[0]}?" if near else f"; there are {', '.join(ids)}"
-        raise click.BadParameter(f"no gap is called {gap_id!r}{hint}")
+        gap_named(gap_id, ids)
     report = the_process().report_on(plan)
-    mine = next(g for g in report.as_dict()["gaps"] if g["id"] == gap_id)
+    here = report.as_dict()
+    here["gaps"] = [gap for gap in here["gaps"] if gap["id"] == gap_id]
+    if not assume:
+        foresee(here, plan)
+    (mine,) = here["gaps"]
     page = {
         "schema": 1,
         "registry": msgspec.to_builtins(plan.registry[gap_id]),

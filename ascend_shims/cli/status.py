@@ -12,8 +12,11 @@ import click
 
 from ..processes.client import Answer, ask_all
 from ..states import State
+from ..switches import meant
 from .completion import gap_ids
+from .foreseen import foresee
 from .here import assumed, own_plan, own_switches, print_json
+from .named import gaps_named
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -44,7 +47,7 @@ class _Choice:
         shown = [
             gap
             for gap in gaps
-            if (not self.gaps or gap["id"] in self.gaps)
+            if (not self.gaps or meant(self.gaps, [gap["id"]]))
             and (not self.states or gap["state"] in self.states)
             and (named or gap["status"] == "open")
         ]
@@ -120,8 +123,11 @@ def command(
 
     def look() -> dict[str, Any]:
         plan = own_plan(own_switches(assume, registry))
-        _refuse_unknown(gaps, plan)
-        return _report(plan, [] if assume else ask_all(), choice)
+        gaps_named(gaps, [gap.id for gap in plan.registry.gaps])
+        report = _report(plan, [] if assume else ask_all(), choice)
+        if not assume:
+            foresee(report, plan)
+        return report
 
     def print_(report: dict[str, Any]) -> None:
         if as_json:
@@ -160,21 +166,6 @@ def _keep_looking(
         click.echo()
 
 
-def _refuse_unknown(gaps: tuple[str, ...], plan: Plan) -> None:
-    import difflib
-
-    known = [gap.id for gap in plan.registry.gaps]
-    for gap in gaps:
-        if gap not in known:
-            near = difflib.get_close_matches(gap, known, n=1, cutoff=0.4)
-            hint = (
-                f"; did you mean {near[0]}?"
-                if near
-                else f"; there are {', '.join(known)}"
-            )
-            raise click.BadParameter(f"no gap is called {gap!r}{hint}")
-
-
 def _report(plan: Plan, answers: list[Answer], choice: _Choice) -> dict[str, Any]:
     from ..process import the_process
 
@@ -201,17 +192,21 @@ def _has_fault(report: dict[str, Any]) -> bool:
 
 def _next(report: dict[str, Any], everything: bool) -> str:
     """What one would want to do now."""
+    from .upstream import again
+
     running = [gap for p in report["processes"] for gap in p.get("gaps", ())]
+    same = again()
     for gap in [*report["gaps"], *running]:
         if State(gap["state"]).is_fault:
-            return f"Next: shims show {gap['id']}"
+            return f"Next: shims show {gap['id']}{same}"
     if any(one["problem"] for one in report["registries"]):
         return "Next: shims doctor"
     kept_out = any(gap["reason"].startswith("no NPU") for gap in report["gaps"])
     if kept_out:
-        return "Next: ASCEND_SHIMS_DEVICE=sim shims status   (what an NPU would get)"
+        words = f"ASCEND_SHIMS_DEVICE=sim shims status{same}"
+        return f"Next: {words}   (what an NPU would get)"
     if any(gap["state"] == State.PENDING for gap in report["gaps"]):
-        return "Next: shims apply-check   (would it succeed here?)"
+        return f"Next: shims apply-check{same}   (would it succeed here?)"
     if everything and report["gaps"]:
-        return f"Next: shims show {report['gaps'][0]['id']}"
-    return "Next: shims doctor" if everything else "Next: shims status --all"
+        return f"Next: shims show {report['gaps'][0]['id']}{same}"
+    return "Next: shims doctor" if everything else f"Next: shims status --all{same}"

@@ -219,6 +219,39 @@ def test_strict_makes_it_an_error(python: Run, faulty: str) -> None:
     assert faulty in last
 
 
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (("--gap", "acme/*"), ["acme/fast-rope"]),
+        (("--gap", "acme/*", "--gap", "loud"), ["loud", "acme/fast-rope"]),
+        (("--gap", "acme/fast-rope"), ["acme/fast-rope"]),
+    ],
+)
+def test_all_gaps_of_a_namespace_can_be_named(
+    shims_json: Any, words: tuple[str, ...], shown: list[str]
+) -> None:
+    assert [gap["id"] for gap in shims_json("status", *words)["gaps"]] == shown
+
+
+@pytest.mark.usefixtures("plugin")
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("amce/*", "there are loud, polite, gone, acme/fast-rope"),
+        ("fast-rope", "did you mean acme/fast-rope?"),
+        ("acme/fast", "did you mean acme/fast-rope?"),
+    ],
+)
+def test_a_name_of_no_gap_is_refused_with_what_there_is(
+    shims: Any, name: str, hint: str
+) -> None:
+    for words in (("status", "--gap"), ("show",)):
+        done = shims(*words, name)
+        assert done.returncode == 2
+        assert f"no gap is called {name!r}; {hint}" in done.stderr
+
+
 def test_an_unknown_namespace_warns_with_the_nearest(
     shims_json: Any, plugin: Path
 ) -> None:

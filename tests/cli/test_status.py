@@ -69,6 +69,23 @@ def test_what_is_shown_and_in_which_order(shims_json, words, shown) -> None:
     assert [gap["id"] for gap in report["gaps"]] == shown
 
 
+def test_the_next_command_is_about_the_same_registry(shims, project: Path) -> None:
+    mine = str(project / "registry.yaml")
+    done = shims("status", "--registry", mine, extra={"COLUMNS": "300"})
+    (last,) = done.stdout.splitlines()[-1:]
+    assert (
+        last == f"Next: shims apply-check --registry {mine}   (would it succeed here?)"
+    )
+    done = shims(
+        "status",
+        "--all",
+        "--registry",
+        mine,
+        extra={"ASCEND_SHIMS": "off", "COLUMNS": "300"},
+    )
+    assert done.stdout.splitlines()[-1] == f"Next: shims show loud --registry {mine}"
+
+
 def test_what_needs_somebody_comes_first() -> None:
     states = {"a": "applied", "b": "lost", "c": "off", "d": "buried"}
     gaps = [{"id": i, "state": s, "status": "open"} for i, s in states.items()]
@@ -271,6 +288,48 @@ def test_apply_check_says_what_was_meant(
     answer = json.loads(shims("apply-check", "--json").stdout)
     assert answer["near"] == {mistyped: meant}
     assert f"{mistyped}: did you mean {meant}?" in shims("apply-check").stdout
+
+
+@pytest.mark.parametrize(
+    ("mistyped", "hint"),
+    [
+        ("madeup.core:anser", "; did you mean madeup.core:answer?"),
+        ("madeup.cor:answer", "; did you mean madeup.core:answer?"),
+        ("madeup.core:Quite.other", ""),
+    ],
+)
+def test_a_target_that_there_is_not_is_told_before_upstream_is_loaded(
+    shims_json, project: Path, mistyped: str, hint: str
+) -> None:
+    registry = project / "registry.yaml"
+    registry.write_text(registry.read_text().replace("madeup.core:answer", mistyped, 1))
+    said = f"the installed release has no {mistyped}{hint}"
+    loud, polite = shims_json("status")["gaps"]
+    assert (loud["state"], loud["reason"]) == ("pending", said)
+    assert "has no" not in polite["reason"]
+    assert shims_json("show", "loud")["here"]["reason"] == said
+    (loud, _) = shims_json("status", "--assume", "madeup=1.2.0")["gaps"]
+    assert "has no" not in loud["reason"]
+
+
+def test_of_candidates_one_is_enough_and_a_closed_gate_needs_none(
+    shims_json, project: Path
+) -> None:
+    registry = project / "registry.yaml"
+    two = '["madeup.core:reply", "madeup.core:answer"]'
+    registry.write_text(
+        registry.read_text()
+        .replace('target: "madeup.core:answer", kind', f"target: {two}, kind", 1)
+        .replace(
+            '- {target: "madeup.core:answer", kind: wrap, replacement: please}',
+            '- {target: "madeup.core:answer", kind: wrap, replacement: please}\n'
+            '      - {target: "madeup.core:reply", kind: wrap, replacement: please, '
+            'versions: {madeup: ">=2"}}',
+        )
+    )
+    gaps = shims_json("status")["gaps"]
+    assert [gap["state"] for gap in gaps] == ["pending", "pending"]
+    assert not [gap for gap in gaps if "has no" in gap["reason"]]
 
 
 def test_apply_check_says_of_each_gap_why_nothing_would_be(shims) -> None:

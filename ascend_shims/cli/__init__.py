@@ -56,7 +56,7 @@ def _run(arguments: list[str] | None) -> int:
 
     from ..errors import CANNOT_GO_ON, ConfigurationError, ShimsError, code_of
     from .app import shims
-    from .speech import say, show_error
+    from .speech import say, show_error, tell
 
     try:
         code = shims.main(arguments, prog_name="shims", standalone_mode=False) or 0
@@ -75,14 +75,14 @@ def _run(arguments: list[str] | None) -> int:
     except ShimsError as error:
         # Each line is about something of its own, and found by its code.
         for line in str(error).splitlines():
-            click.echo(f"shims: {said(line)} [{code_of(error)}]", err=True)
+            tell(f"shims: {said(line)} [{code_of(error)}]")
         return 2 if isinstance(error, ConfigurationError) else 1
     except BrokenPipeError:
         # The reader of our output has seen enough; there is nobody to tell.
         sys.stderr.close()
         return 0
     except OSError as error:
-        say(f"shims: cannot go on: {error} [{CANNOT_GO_ON}]", err=True)
+        tell(f"shims: cannot go on: {error} [{CANNOT_GO_ON}]")
         sys.stdout = None  # nothing more can be said there
         return 1
     return int(code)

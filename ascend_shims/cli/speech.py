@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from typing import Any
 
 import click
 
 from ..words import is_english, said
 
-__all__ = ["Context", "ended", "say", "show_error"]
+__all__ = ["Context", "ended", "say", "show_error", "tell"]
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
     """Print a text; what is for machines goes by `click.echo` instead."""
-    click.secho(said(text), err=err, nl=nl, **style)
+    # Without a style click would still write what ends one.
+    spelled = click.style(said(text), **style) if style else said(text)
+    click.echo(spelled, err=err, nl=nl)
+
+
+def tell(text: str) -> None:
+    """Print what is wrong, for the person: folded in a terminal, whole elsewhere."""
+    if sys.stderr is None:
+        return
+    lines = said(text).splitlines()
+    if sys.stderr.isatty():
+        from ..words.folding import filled
+
+        width = shutil.get_terminal_size().columns
+        lines = [part for line in lines for part in filled(line, width) or [""]]
+    click.echo("\n".join(lines), err=True)
 
 
 def ended(text: str) -> str:
@@ -33,14 +50,11 @@ class Context(click.Context):
 
 
 def show_error(error: click.ClickException) -> None:
-    """What click's own `show()` does, in the language that is spoken."""
-    if is_english():
-        error.show()
-        return
+    """What click's own `show()` does, in the language that is spoken, and folded."""
     context = getattr(error, "ctx", None)
     if context is not None:
         click.echo(context.get_usage(), err=True)
         if context.command.get_help_option(context) is not None:
             asked = f"{context.command_path} {context.help_option_names[0]}"
             say(f"Try '{asked}' for help.\n", err=True)
-    say(f"Error: {error.format_message()}", err=True)
+    tell(f"Error: {error.format_message()}")

@@ -43,6 +43,8 @@ _JOINTS = (
     (", ", "，"),
 )
 """Where texts are put side by side, and what stands there in Chinese."""
+_HAN = re.compile("[\u4e00-\u9fff]")
+_LATIN = re.compile("[A-Za-z0-9`]")
 _GAP = re.compile(r"( {2,})")
 """Between two columns of a line."""
 
@@ -104,7 +106,10 @@ class Template:
         return found
 
     def filled(self, holes: Mapping[str, str]) -> str:
-        return HOLE.sub(lambda hole: holes[hole[1]], self.translated)
+        text = ""
+        for number, part in enumerate(HOLE.split(self.translated)):
+            text = _joined(text, holes[part] if number % 2 else part)
+        return text
 
 
 class Catalogue:
@@ -196,6 +201,20 @@ class Catalogue:
         own = parts if joint != ": " else parts[:1]
         strange = (p for p, t in zip(own, translated, strict=False) if p == t)
         return () if joint != "\n" and any(map(_is_prose, strange)) else translated
+
+
+def _joined(left: str, right: str) -> str:
+    """Two texts beside each other: a space stands between Chinese and other words, and
+    none between Chinese and Chinese."""
+    if _HAN.search(left[-1:]) and _LATIN.match(right):
+        return f"{left} {right}"
+    if _LATIN.search(left[-1:]) and _HAN.match(right):
+        return f"{left} {right}"
+    if left.endswith(" ") and _HAN.search(left[-2:-1]) and _HAN.match(right):
+        return f"{left[:-1]}{right}"
+    if right.startswith(" ") and _HAN.search(left[-1:]) and _HAN.match(right[1:]):
+        return f"{left}{right[1:]}"
+    return f"{left}{right}"
 
 
 def _also_alone(entries: Mapping[str, str]) -> Iterator[tuple[str, str]]:

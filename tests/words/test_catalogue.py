@@ -39,10 +39,33 @@ CHINESE = load("zh_CN")
         ("x is not installed for /py; y", "x is not installed for /py; y"),
         (
             "Invalid value for '--watch': 'abc' is not a valid float range.",
-            "'--watch' 的值无效：'abc' 不是有效的 数值。",
+            "'--watch' 的值无效：'abc' 不是有效的数值。",
         ),
         ("Missing argument 'GAP'.", "缺少参数 'GAP'。"),
-        ("GAP       IN A NEW PROCESS  WHY", "GAP       在新进程中        原因"),
+        (
+            "Missing argument 'x|y'. Choose from:\n\tx,\n\ty",
+            "缺少参数 'x|y'。请从中选择：\n\tx,\n\ty",
+        ),
+        (
+            "a/b.whl cannot be read: [Errno 2] No such file or directory: 'a/b.whl'",
+            "a/b.whl 无法读取：[Errno 2] 没有该文件或目录：'a/b.whl'",
+        ),
+        (
+            "r.yaml:5:9: `id` cannot be `A_B`; write a name of small letters, digits "
+            "and `-`; gap `a-b` has its code in `patches/a_b.py`",
+            "r.yaml:5:9：`id` 不能是 `A_B`；请写由小写字母、数字和 `-` 组成的名字；"
+            "gap `a-b` 的代码在 `patches/a_b.py`",
+        ),
+        (
+            "`device` must be `true` or `false`, not text",
+            "`device` 必须是 `true` 或 `false`，而不是文本",
+        ),
+        ("`a` must be a list, not a mapping", "`a` 必须是列表，而不是映射"),
+        (
+            "not YAML: while parsing a flow sequence, did not find expected ',' or ']'",
+            "不是 YAML：解析 [ ] 列表时，缺少 ',' 或 ']'",
+        ),
+        ("No module named 'x'", "没有名为 'x' 的模块"),
     ],
 )
 def test_sentences_are_put_together_of_sentences(text: str, expected: str) -> None:

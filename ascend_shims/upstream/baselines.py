@@ -14,6 +14,7 @@ from .fetching import Releases
 from .keeping import KeptSource, kept
 from .lock import Baseline as Facts
 from .lock import Lock
+from .partial import texts_of
 from .stubs import StubSource
 from .texts import Texts
 
@@ -53,7 +54,7 @@ class Locked:
         """Start to open what is asked for later."""
         spec = self.spec(name)
         if spec is not None:
-            self.releases.begin(spec)
+            self.releases.begin(spec, self.lock.baselines[name].part)
 
     def readable(self, name: str) -> str | None:
         """The source that an index has of it, opened; None where there is none.
@@ -66,6 +67,7 @@ class Locked:
         if spec is None:
             return None
         try:
+            self.releases.begin(spec, self.lock.baselines[name].part)
             self.releases[spec]
         except (IndexUnreachable, NoSuchRelease, NotCached) as error:
             self._stand_in(name, str(error))
@@ -82,7 +84,7 @@ class Locked:
         if spec is not None:
             facts, source = self.lock.baselines[name], self.releases[spec]
             self.releases.fetch({spec: needed})
-            changed = _differing(facts, Texts(source))
+            changed = _differing(facts, texts_of(source))
             if changed:
                 what = f"{changed} of {len(facts.modules)} files"
                 self._stand_in(name, f"{source.label} differs from it in {what}")

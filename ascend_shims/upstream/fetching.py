@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from .sources import OpenedSource, Sources
+    from .sources.parts import Part
 
 __all__ = ["Releases"]
 
@@ -31,10 +32,14 @@ class Releases:
         self._opened: dict[str, Future[OpenedSource]] = {}
         self._fetched: set[tuple[str, str]] = set()
 
-    def begin(self, spec: str) -> None:
-        """Start to open a release; what goes wrong is raised when it is asked for."""
+    def begin(self, spec: str, part: Part | None = None) -> None:
+        """Start to open a release; what goes wrong is raised when it is asked for.
+
+        Args:
+            part: where one of its wheels has what is going to be read, if known.
+        """
         if spec not in self._opened:
-            self._opened[spec] = self._start(lambda: self.sources.open(spec))
+            self._opened[spec] = self._start(lambda: self.sources.open(spec, part))
 
     def __getitem__(self, spec: str) -> OpenedSource:
         """The release. Raises `SourceUnavailable`."""
@@ -54,14 +59,16 @@ class Releases:
         jobs = []
         for spec, paths in wanted.items():
             source = self[spec]
-            there = set(source.paths())
+            is_there = getattr(source, "is_there", None)
+            if is_there is None:
+                is_there = set(source.paths()).__contains__
             mark = getattr(source, "mark", lambda _: None)
             mine = []
             for path in paths:
-                content = (path, mark(path) or spec)
-                if path not in there or (spec, path) in self._fetched:
+                if (spec, path) in self._fetched or not is_there(path):
                     continue
                 self._fetched.add((spec, path))
+                content = (path, mark(path) or spec)
                 if content not in taken:
                     taken.add(content)
                     mine.append(path)

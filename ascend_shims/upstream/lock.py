@@ -26,12 +26,13 @@ from .compare import judge
 from .contract import How
 from .facts.record import Reached, Record
 from .facts.recording import record_of
-from .facts.symbol import Symbol, find
+from .facts.symbol import Symbol, find, split
 from .judges.sites import keywords_passed
 from .lookups import is_looked_up, users
 from .parsed import digest_of
 from .probes import answer
 from .source import Source
+from .sources.parts import Part, part_of
 from .texts import Texts
 from .tree import Module, Tree, module_name
 from .watched import Watched
@@ -85,6 +86,8 @@ class Baseline:
     """Hash of all its files together."""
     probes: Mapping[str, str] = field(default_factory=dict)
     """What the removal probe of each gap says of it: yes, no, unknown."""
+    part: Part | None = None
+    """Where a released wheel has what a check reads."""
 
     def is_other(self, texts: Texts, module: str) -> bool:
         """Whether a release has another text of a module than was locked."""
@@ -187,7 +190,9 @@ def make_baseline(watched: Iterable[Watched], source: Source) -> Baseline:
                 judge(reliance, tree, tree, hints=facts.callers)
     read = sorted(map(module_name, recording.seen))
     modules = {name: short(texts.digest(name)) for name in read}
-    return Baseline(symbols, modules, tree_hash(texts), probes)
+    sought = {split(one)[0] for watch in mine for one in watch.candidates}
+    part = part_of(source, recording.seen, sought)
+    return Baseline(symbols, modules, tree_hash(texts), probes, part)
 
 
 def _symbols(watched: Iterable[Watched], tree: Tree) -> dict[str, Record]:

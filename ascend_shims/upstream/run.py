@@ -20,6 +20,7 @@ from .fetching import Releases
 from .judgement import Baseline, judged
 from .lock import Lock
 from .parsed import Shelf
+from .partial import texts_of
 from .texts import Texts
 from .traces import Traces
 from .tree import Tree
@@ -160,7 +161,7 @@ class Run:
 
     def _texts_of(self, spec: str) -> Texts:
         if spec not in self._texts:
-            self._texts[spec] = Texts(self.releases[spec])
+            self._texts[spec] = texts_of(self.releases[spec])
         return self._texts[spec]
 
     def _is_baseline(self, name: str, spec: str) -> bool:
@@ -200,7 +201,7 @@ class Run:
                 name = self._named(name, watched[0].package)
             else:
                 paths = paths_needed(watched, self.lock, name)
-                texts = Texts(self._locked.source(name, paths))
+                texts = texts_of(self._locked.source(name, paths))
 
             def recorded(symbol: str) -> Record | None:
                 return self.lock.record(name, symbol)

@@ -17,6 +17,7 @@ from .settings import IndexSettings, access_from
 
 if TYPE_CHECKING:
     from .cache import Cache
+    from .parts import Part
     from .releases import Shop
 
 __all__ = ["OpenedSource", "Sources", "open_source"]
@@ -117,8 +118,11 @@ class Sources:
         """
         return self._shop.offers.versions(distribution)
 
-    def open(self, spec: str) -> OpenedSource:
+    def open(self, spec: str, part: Part | None = None) -> OpenedSource:
         """The source that `spec` names.
+
+        Args:
+            part: of a release, where one of its wheels has what is going to be read.
 
         Raises:
             SourceUnavailable: with one sentence that says what to do.
@@ -147,9 +151,9 @@ class Sources:
             from .meter import Meter
 
             return archive_source(path, self._packages, Meter())
-        return self._release(spec, text)
+        return self._release(spec, text, part)
 
-    def _release(self, spec: str, text: str) -> OpenedSource:
+    def _release(self, spec: str, text: str, part: Part | None) -> OpenedSource:
         match = _RELEASE.fullmatch(text)
         word = (match and match["word"]) or "latest"
         if match is None or word not in ("latest", "latest-pre"):
@@ -159,7 +163,7 @@ class Sources:
 
         prereleases = True if word == "latest-pre" else None
         release = wanted(match["name"], match["specifier"] or "", prereleases)
-        return open_release(self._shop, release, self._packages)
+        return open_release(self._shop, release, self._packages, part)
 
 
 def open_source(

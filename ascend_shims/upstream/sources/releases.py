@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -17,6 +18,7 @@ from .index import Offers, Wanted, best_first
 from .links import Link
 from .meter import Meter
 from .packs import Pack, PackSource, pack_sdist, pack_wheel
+from .parts import Part, PartSource
 from .progress import Progress
 from .remote import NoRanges, RemoteBlocks, RemoteFile
 from .settings import Access
@@ -65,14 +67,20 @@ class _Opener:
     """One release's candidates, tried in order of cost."""
 
     def __init__(
-        self, shop: Shop, project: str, links: list[Link], packages: Collection[str]
+        self,
+        shop: Shop,
+        project: str,
+        links: list[Link],
+        packages: Collection[str],
+        part: Part | None,
     ) -> None:
         self._shop = shop
         self._links = links
         self._packages = packages or (project.replace("-", "_"),)
         self._project = project
+        self._part = part
 
-    def open(self) -> ZipSource | PackSource:
+    def open(self) -> ZipSource | PackSource | PartSource:
         """From this machine, else from the cache, else in parts, else as a whole."""
         for link in self._links:
             # A page from a server must not make us read this machine's files.
@@ -88,6 +96,9 @@ class _Opener:
                 f"offline, and {self._label(self._links[0])} is not in the cache; "
                 "read it once with the network on"
             )
+        known = self._known(self._part) if self._part is not None else None
+        if known is not None:
+            return known
         whole = False
         faults: list[Exception] = []
         for link in self._links:
@@ -185,6 +196,20 @@ class _Opener:
         self._shop.cache.put("listing", *self._key(link), data=data)
         return self._zip(link, listing, self._blocks(file))
 
+    def _known(self, part: Part) -> PartSource | None:
+        """By the places that a lock knows; None where they are not of these files."""
+        listing = part.listing()
+        same = (link for link in self._links if link.wheel and link.hash == part.hash)
+        link = next(same, None)
+        if link is None or listing is None:
+            return None
+        blocks = self._blocks(RemoteFile(link, self._shop.transport))
+        known = self._zip(link, listing, blocks)
+        try:
+            return PartSource(part, known, partial(self._in_parts, link))
+        except SourceError:
+            return None
+
     def _whole(self, link: Link) -> PackSource:
         shop = self._shop
         with shop.cache.scratch() as file:
@@ -199,12 +224,18 @@ class _Opener:
 
 
 def open_release(
-    shop: Shop, release: Wanted, packages: Collection[str] = ()
-) -> ZipSource | PackSource:
+    shop: Shop,
+    release: Wanted,
+    packages: Collection[str] = (),
+    part: Part | None = None,
+) -> ZipSource | PackSource | PartSource:
     """The source files of the release that fits best.
+
+    Args:
+        part: where one of its wheels has what is going to be read, if that is known.
 
     Raises:
         SourceUnavailable: with one sentence that says what to do.
     """
     links = best_first(shop.offers.links(release))
-    return _Opener(shop, release.project, links, packages).open()
+    return _Opener(shop, release.project, links, packages, part).open()

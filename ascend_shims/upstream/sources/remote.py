@@ -45,7 +45,7 @@ class RemoteFile:
         self.link = link
         self._transport = transport
         self._tail = b""
-        self.size = 0
+        self.size = link.size or 0
 
     def open(self) -> None:
         """Learn the size, and keep the end. Raises `NoRanges`."""

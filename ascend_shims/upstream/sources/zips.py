@@ -278,6 +278,10 @@ class ZipSource:
     def paths(self) -> Sequence[str]:
         return tuple(self._members)
 
+    def place(self, path: str) -> Member:
+        """Where one of its files lies. Raises `KeyError`."""
+        return self._members[path]
+
     def mark(self, path: str) -> Mark | None:
         member = self._members.get(path)
         return Mark(member.crc, member.size, member.packed) if member else None

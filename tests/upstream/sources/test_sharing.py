@@ -95,7 +95,7 @@ def test_what_goes_wrong_is_raised_where_it_is_asked_for(three: Mirror) -> None:
 def test_threads_do_not_keep_the_interpreter() -> None:
     sources = Sources()
     held = threading.Event()
-    sources.open = lambda spec: held.wait()  # type: ignore[method-assign,assignment]
+    sources.open = lambda *_: held.wait()  # type: ignore[method-assign,assignment]
     releases = Releases(sources)
     before = set(threading.enumerate())
     releases.begin("pkg==1.0")

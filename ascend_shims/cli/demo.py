@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from ..simnpu.trial import Trial
     from ..verify.snapshot import Snapshot
 
+from .named import OneOf
+
 __all__ = ["command"]
 
 _PROMPTS = [list(range(3, 3 + length)) for length in (5, 17, 33, 9)]
@@ -47,7 +49,7 @@ class _Run:
 
 
 @click.command("demo")
-@click.option("--model", type=click.Choice(["gqa", "mla"]), default="gqa")
+@click.option("--model", type=OneOf(["gqa", "mla"]), default="gqa")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
 def command(model: str, as_json: bool) -> int:
     """Generate tokens on real vLLM: stock, with shims, stock again, and on the rig.
@@ -81,6 +83,9 @@ def _prepare(scratch: Path) -> None:
     for name in [n for n in os.environ if n.startswith("ASCEND_SHIMS")]:
         del os.environ[name]
     os.environ.update(environment())
+    # What is stock here has nothing in it, whatever is installed or plugged in.
+    os.environ["ASCEND_SHIMS"] = "off"
+    os.environ["ASCEND_SHIMS_REGISTRIES"] = "none"
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     os.environ.setdefault("VLLM_LOGGING_LEVEL", "ERROR")
     os.environ["ASCEND_SHIMS_GUARD_DETECTORS"] = "nonfinite-logits,repeated-tokens"
@@ -104,6 +109,7 @@ def _demo(model: str, scratch: Path, *, quiet: bool) -> dict[str, Any]:
     stock = _generate(path, log)
     before = take(_UPSTREAM)
     say.step("apply(), generating")
+    del os.environ["ASCEND_SHIMS"]
     os.environ["ASCEND_SHIMS_DEVICE"] = "sim"
     report = ascend_shims.apply()
     shimmed = _generate(path, log)

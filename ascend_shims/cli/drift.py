@@ -9,7 +9,7 @@ import click
 
 from ..upstream.collecting import rare_collections
 from .completion import gap_ids
-from .named import gaps_named
+from .named import OneOf, gaps_named
 from .upstream import (
     FORMATS,
     LEVELS,
@@ -33,11 +33,11 @@ __all__ = ["command"]
 )
 @click.option("--baseline", metavar="SOURCE", help="Compare with this, not the lock's.")
 @click.option("--package", help="Which upstream it is, where SOURCE does not say.")
-@click.option("--format", "form", type=click.Choice(FORMATS), help="Default: table.")
+@click.option("--format", "form", type=OneOf(FORMATS), help="Default: table.")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--fail-on",
-    type=click.Choice(list(LEVELS)),
+    type=OneOf(list(LEVELS)),
     default="broken",
     show_default=True,
     help="Verdicts that make the exit code 1.",
@@ -89,14 +89,17 @@ def command(
         raise click.BadParameter("--baseline '' names no source; leave it out")
     run, _ = run_of(registry, watch_files, baseline, ahead=against, **index)
     run.search_all = search_all
-    if gaps:
-        known = sorted({one.gap for one in run.watched})
-        chosen = gaps_named(gaps, known, unknown=_relies_on_nothing)
-        run.watched = [one for one in run.watched if one.gap in chosen]
-    from ..upstream.run import package_of
+    from ..upstream.run import named_package, package_of
 
     name = (package or package_of(against)).replace("-", "_").lower()
+    about = named_package(against)
+    if about != name and any(one.package == about for one in run.watched):
+        raise click.UsageError(f"{against} is a release of {about}, and not of {name}")
     check_package(name, run.watched)
+    if gaps:
+        known = sorted({one.gap for one in run.watched if one.package == name})
+        chosen = gaps_named(gaps, known, unknown=_relies_on_nothing)
+        run.watched = [one for one in run.watched if one.gap in chosen]
     checked = run.check(installed_source(against, name), name)
     run.save()
     render("json" if as_json else form or "table", checked, everything=everything)

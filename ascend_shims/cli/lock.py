@@ -75,6 +75,12 @@ def command(
         source.prefetch(paths)
         watched = [one for one in run.watched if one.package == package]
         claimed = [one for one in watched if one.is_claimed(source.version)]
+        if not claimed:
+            ranges = " and ".join(sorted({one.said_ranges for one in watched}))
+            raise NoBaselineError(
+                f"no gap is for {source.label}, and nothing to be locked of it: they "
+                f"are for {ranges}"
+            )
         facts = make_baseline(claimed, source)
         baselines[f"{package}=={source.version}"] = facts
         if not getattr(source, "is_far", False):

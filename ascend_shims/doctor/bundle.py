@@ -49,6 +49,10 @@ def check_target(path: Path, *, force: bool) -> None:
             f"{path} is a directory; name a file in it: --report "
             f"{path / 'shims-report.tar.gz'}"
         )
+    if not path.name.endswith((".tar.gz", ".tgz")):
+        raise BundleError(
+            f"{path} would be a tar.gz of another name; name it {path.stem}.tar.gz"
+        )
     if not path.parent.is_dir():
         raise BundleError(
             f"there is no directory {path.parent}; make it, or name another file"

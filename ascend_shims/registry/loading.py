@@ -57,6 +57,8 @@ def load(
     from .outline import Examination
 
     document = compose(text, str(source))
+    if isinstance(document.data, dict) and "baselines" in document.data:
+        refuse(document.file, "is a lock", "name the registry that it lies beside")
     registry = _convert(document)
     examined = Examination(document.data) if registry else _examine(document)
     problems = [

@@ -7,8 +7,10 @@ the name. A full parse would be surer and costs more than the rest of loading.
 
 from __future__ import annotations
 
+import ast
 import re
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from importlib.machinery import ModuleSpec
 from importlib.util import decode_source
@@ -53,8 +55,11 @@ def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
     own = _OWN if package.is_default and not complete else None
     if own and outline.home:
         own = f"write `package: {outline.home}` at the top of the registry"
+    ids = Counter(gap.id.value for gap in gaps if gap.id)
     for gap in gaps:
-        yield from _missing(gap, package.value, locations, own)
+        # Of several of one id nobody knows whose module it is.
+        if gap.id and ids[gap.id.value] == 1:
+            yield from _missing(gap, package.value, locations, own)
     if complete and all(gap.id for gap in outline.patched):
         known = {gap.module for gap in outline.patched}
         for module in sorted(_modules(locations) - known):
@@ -126,6 +131,18 @@ def _missing(
         return
     if source is None:
         return  # compiled code only
+    try:
+        compile(source, module, "exec", ast.PyCF_ONLY_AST, dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        reason = shown(getattr(error, "msg", error))
+        line = getattr(error, "lineno", None)
+        at = f", line {line}" if line else ""
+        yield Finding(
+            gap.id.place,
+            f"the module `{module}` is not Python{at}: {reason}",
+            f"repair {shown(spec.origin)}",
+        )
+        return
     defined = _definitions(source)
     for name in _named(gap):
         if name.value in defined or name.value in _imports(source):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import re
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
@@ -57,6 +58,11 @@ def make_gap(
     if not _ID.fullmatch(gap):
         raise ScaffoldError(
             f"{gap!r} is no id; write small letters, digits and `-`: fast-rope"
+        )
+    if keyword.iskeyword(gap):
+        raise ScaffoldError(
+            f"{gap!r} is a word of Python, and no module can be called so; choose "
+            "another id"
         )
     if target is not None and not _TARGET.fullmatch(target):
         raise ScaffoldError(

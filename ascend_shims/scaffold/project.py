@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..environment.modules import find_module
 from .errors import ScaffoldError
 
 __all__ = ["Place", "new_place", "place_of"]
@@ -45,8 +47,27 @@ def new_place(folder: Path, package: str | None) -> Place:
         raise ScaffoldError(
             f"{package!r} is no package; write it as in an import, acme_npu.shims"
         )
+    _refuse_others(package, root)
     home = root.joinpath(*package.split("."))
     return Place(home / _REGISTRY, package, home, root, folder / "tests")
+
+
+def _refuse_others(package: str, root: Path) -> None:
+    """Refuse a package of somebody else: on the path ours would stand before it."""
+    top = package.partition(".")[0]
+    spec = None if top in sys.stdlib_module_names else find_module(top)
+    places = [spec.origin, *(spec.submodule_search_locations or ())] if spec else []
+    mine = root.resolve()
+    theirs = [one for one in places if one and not _is_in(Path(one), mine)]
+    if top in sys.stdlib_module_names or (theirs and not (root / top).is_dir()):
+        raise ScaffoldError(
+            f"{top} is a package of somebody else, which one here would hide; name one "
+            "of your own: --package acme_npu.shims"
+        )
+
+
+def _is_in(path: Path, folder: Path) -> bool:
+    return path.resolve().is_relative_to(folder)
 
 
 def place_of(registry: Path, package: str) -> Place:

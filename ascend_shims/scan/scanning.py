@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 
 from ..upstream.collecting import rare_collections
-from .files import Files, SkipError, Source, collect, parse
+from .files import Files, NothingToScanError, SkipError, Source, collect, parse
 from .found import Scanned, Skipped
 from .library import Library, on_disk
 from .raw import FileFacts, Setting
@@ -43,7 +43,7 @@ def scan(
         processes: how many to use; as many as there are processors by default.
 
     Raises:
-        NothingToScanError: there is no file.
+        NothingToScanError: there is no file, or none that can be read.
     """
     named = [Path(one) for one in paths]
     files = collect(named, tests=tests)
@@ -55,6 +55,10 @@ def scan(
             skipped.append(one)
         else:
             facts.append(one)
+    if not facts and skipped:
+        # A wrong path must not look like code without a finding.
+        first = min(skipped, key=lambda one: one.path)
+        raise NothingToScanError(f"{first.path} cannot be scanned: {first.reason}")
     aside = _aside(facts, setting, files)
     found, imports = put_together(facts, setting, aside)
     return Scanned(

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from .sources import Sources
     from .sources.meter import Stats
 
-__all__ = ["NoBaselineError", "Run", "beside", "package_of"]
+__all__ = ["NoBaselineError", "Run", "beside", "named_package", "package_of"]
 
 
 class NoBaselineError(ConfigurationError):
@@ -43,8 +43,13 @@ def package_of(spec: str) -> str:
 
     Whatever does not name a distribution is about vLLM.
     """
+    return named_package(spec) or "vllm"
+
+
+def named_package(spec: str) -> str | None:
+    """The import package that a source names itself, as `torch_npu==2.14.0` does."""
     match = re.match(r"([A-Za-z][\w.-]*?)\s*(?:[=<>!~]=|[<>@])", spec)
-    return match[1].replace("-", "_") if match else "vllm"
+    return match[1].replace("-", "_") if match else None
 
 
 def _exact(spec: str) -> str | None:

@@ -303,6 +303,26 @@ def test_without_a_package_one_has_to_be_named(home: Path) -> None:
     assert made.place.package == "another.gaps"
 
 
+@pytest.mark.parametrize(
+    "package", ["json", "json.shims", "ascend_shims.patches", "madeup.shims", "pytest"]
+)
+def test_a_package_of_somebody_else_is_not_hidden(home: Path, package: str) -> None:
+    with pytest.raises(ScaffoldError, match="is a package of somebody else"):
+        _make(home, package=package)
+    assert not (home / package.partition(".")[0]).exists()
+
+
+def test_a_package_of_the_project_is_not_somebody_elses(home: Path) -> None:
+    made = _make(home, package="acme_npu.other")
+    assert made.place.package == "acme_npu.other"
+
+
+@pytest.mark.parametrize("gap", ["class", "import", "yield"])
+def test_no_module_is_called_like_a_word_of_python(home: Path, gap: str) -> None:
+    with pytest.raises(ScaffoldError, match="is a word of Python"):
+        _make(home, gap=gap)
+
+
 def test_a_source_folder_is_where_packages_are(home: Path) -> None:
     (home / "acme_npu").rename(home / "moved")
     (home / "src").mkdir()

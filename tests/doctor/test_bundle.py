@@ -113,4 +113,7 @@ def test_places_where_none_can_be(tmp_path: Path) -> None:
         check_target(tmp_path, force=True)
     with pytest.raises(BundleError, match="there is no directory"):
         check_target(tmp_path / "none" / "r.tgz", force=True)
+    with pytest.raises(BundleError, match=r"name it r\.tar\.gz"):
+        check_target(tmp_path / "r.zip", force=False)
     check_target(tmp_path / "r.tgz", force=False)
+    check_target(tmp_path / "r.tar.gz", force=False)

@@ -31,7 +31,8 @@ if True:
 
 @pytest.fixture(scope="session", autouse=True)
 def patches_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """`stand_in.patches` with the modules alpha, beta, gamma_ray, delta and e2_4."""
+    """`stand_in.patches` with the modules alpha, beta, gamma_ray, delta and e2_4,
+    and torn, which is not Python."""
     root = tmp_path_factory.mktemp("packages")
     package = root / "stand_in" / "patches"
     package.mkdir(parents=True)
@@ -41,6 +42,7 @@ def patches_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     (package / "__init__.py").touch()
     for name in ("alpha", "beta", "gamma_ray", "delta", "e2_4"):
         (package / f"{name}.py").write_text(MODULE)
+    (package / "torn.py").write_text("one = two = 1\ndef (\n")
     sys.path.insert(0, str(root))
     yield
     sys.path.remove(str(root))

@@ -588,6 +588,22 @@ def test_mistake(name: str, problems_of: Refuse) -> None:
 LoadText = Callable[[str], Registry]
 
 
+def test_a_module_that_is_not_python_is_told_with_its_line(problems_of: Refuse) -> None:
+    (problem,) = problems_of(f"{HEAD}- {{id: torn, {OPEN}, patches: [{{{GOOD}}}]}}\n")
+    assert problem.message.startswith(
+        "the module `stand_in.patches.torn` is not Python, line 2: "
+    )
+    assert problem.fix.startswith("repair ")
+    assert problem.fix.endswith("torn.py")
+
+
+def test_a_lock_is_no_registry(problems_of: Refuse) -> None:
+    (problem,) = problems_of('{"baselines": {}, "schema": 2}')
+    assert str(problem) == (
+        "gap_registry.yaml: is a lock; name the registry that it lies beside"
+    )
+
+
 def test_everything_is_said_at_once_and_each_thing_once(
     problems_of: Refuse, load_text: LoadText
 ) -> None:

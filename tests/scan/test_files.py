@@ -152,12 +152,15 @@ def test_the_module_that_a_file_is(
         ("nowhere", "is not there; name a file or folder"),
         ("empty", "no Python file in"),
         ("tests_only", "3 files of tests are left out, --tests takes them in"),
+        ("empty/readme.md", "readme.md cannot be scanned: is not Python"),
+        ("broken", "bad.py cannot be scanned: is not Python"),
     ],
 )
 def test_nothing_to_scan(write: Write, named: str, said: str) -> None:
     root = write(
         {
-            "empty/readme.md": "",
+            "empty/readme.md": "no Python, but text",
+            "broken/bad.py": "def (",
             **{f"tests_only/test_{n}.py": PATCH for n in "abc"},
         }
     )

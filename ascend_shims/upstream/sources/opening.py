@@ -151,6 +151,8 @@ class Sources:
             from .meter import Meter
 
             return archive_source(path, self._packages, Meter())
+        if text.startswith((".", "/", "~")) or text.endswith(_ARCHIVES):
+            raise BadSource(f"there is no file or folder {text}")
         return self._release(spec, text, part)
 
     def _release(self, spec: str, text: str, part: Part | None) -> OpenedSource:

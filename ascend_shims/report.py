@@ -97,6 +97,10 @@ class Report:
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(ids)}"
         raise KeyError(f"no gap is called {gap_id!r}; {hint}")
 
+    def __str__(self) -> str:
+        """A line a gap."""
+        return "\n".join(f"{gap.id}: {gap.state}: {gap.reason}" for gap in self.gaps)
+
     def state(self, gap_id: str) -> State:
         return self[gap_id].state
 

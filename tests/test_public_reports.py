@@ -833,3 +833,10 @@ def test_c28_nothing_is_touched_on_other_hardware(
     assert before.differences(up.snapshot()) == []
     assert report.environment.device == Device("none", report.environment.device.reason)
     assert RestoreError.__doc__
+
+
+def test_a_report_is_printed_a_line_a_gap(up: World) -> None:
+    one_gap(up)
+    report = ascend_shims.apply()
+    assert str(report) == f"one: {report['one'].state}: {report['one'].reason}"
+    ascend_shims.revert()

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from ..upstream.verdict import Verdict
     from ..upstream.watched import Watched
 
+from .named import OneOf
+
 __all__ = ["command"]
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -44,7 +46,7 @@ _SHOWN = 40
 @click.option("--on", "symbols", metavar="SYMBOL", multiple=True, help="Only this.")
 @click.option(
     "--verdict",
-    type=click.Choice(get_args(VerdictKind)),
+    type=OneOf(get_args(VerdictKind)),
     help="Look for changes to this one; default: the gravest at --bad.",
 )
 @click.option("--package", help="Which upstream the clone is of.")

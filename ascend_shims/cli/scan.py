@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from ..scan.releases import Compared
     from ..upstream.fetching import Releases
 
+from .named import OneOf
+
 __all__ = ["command"]
 
 
@@ -60,11 +62,11 @@ __all__ = ["command"]
     help="Write a first registry from what is found.",
 )
 @click.option("--force", is_flag=True, help="Let it take the place of a file.")
-@click.option("--format", "form", type=click.Choice(FORMATS), default="table")
+@click.option("--format", "form", type=OneOf(FORMATS), default="table")
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option(
     "--fail-on",
-    type=click.Choice(list(LEVELS)),
+    type=OneOf(list(LEVELS)),
     default="broken",
     show_default=True,
     help="Verdicts that make the exit code 1; questions count as review.",

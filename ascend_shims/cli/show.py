@@ -262,14 +262,18 @@ def _indented(
     style: str = "",
     state: Text | None = None,
 ) -> None:
-    """A line whose further lines, if it is too long, begin where it begins."""
-    from rich.padding import Padding
+    """A line whose further lines, if it is too long, stand a little behind it. A name
+    that fits none is not broken: it is copied as a whole."""
     from rich.text import Text
 
-    line = Text(text, style)
-    if state is not None:
-        line = Text.assemble(line, "  ", state)
-    out.print(Padding(line, (0, 0, 0, columns), expand=False))
+    words = said(text)
+    parts = filled(words, max(20, out.width - columns - 2)) if out.folds else [words]
+    for number, part in enumerate(parts, start=1):
+        indent = " " * (columns if number == 1 else columns + 2)
+        line = Text.assemble(indent, (part, style))
+        if state is not None and number == len(parts):
+            line = Text.assemble(line, "  ", state)
+        out.print(line, soft_wrap=True)
 
 
 def _patches(
@@ -298,9 +302,14 @@ def _patch(out: ShimsConsole, patch: dict[str, Any], planned: PlannedPatch) -> N
     # Each by itself: in another language they are sentences of their own.
     text = "".join(said(part) if part else "" for part in parts)
     _indented(out, text, 4, state=state_text(patch["state"]))
-    if len(spelled.candidates) > 1:
+    if len(spelled.candidates) > 1 and patch["target"] in spelled.candidates:
         candidates = f"candidates: {', '.join(spelled.candidates)}"
         _indented(out, candidates, 4, style="dim")
+    relied: dict[str, dict[str, list[str]]] = {}
     for reliance in spelled.relies_on:
-        relied = f"relies on {reliance.symbol} ({reliance.how})"
-        _indented(out, relied, 4, style="dim")
+        module, _, name = reliance.symbol.partition(":")
+        relied.setdefault(module, {}).setdefault(reliance.how, []).append(name)
+    for module, names_by_how in relied.items():
+        _indented(out, f"relies on {module}", 4, style="dim")
+        for how, names in names_by_how.items():
+            _indented(out, f"{how}: {', '.join(filter(None, names))}", 6, style="dim")

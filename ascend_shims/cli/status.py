@@ -16,7 +16,7 @@ from ..switches import meant
 from .completion import gap_ids
 from .foreseen import foresee
 from .here import assumed, own_plan, own_switches, print_json
-from .named import gaps_named
+from .named import OneOf, gaps_named
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -67,14 +67,14 @@ class _Choice:
 @click.option(
     "--state",
     "states",
-    type=click.Choice([str(state) for state in State]),
+    type=OneOf([str(state) for state in State]),
     metavar="STATE",
     multiple=True,
     help="Only gaps in these states, in a new process or a running one.",
 )
 @click.option(
     "--sort",
-    type=click.Choice(list(_SORTS)),
+    type=OneOf(list(_SORTS)),
     default="registry",
     show_default=True,
     help="By state: what needs somebody comes first.",

@@ -44,6 +44,7 @@ _JOINTS = (
 )
 """Where texts are put side by side, and what stands there in Chinese."""
 _HAN = re.compile("[\u4e00-\u9fff]")
+_CHINESE = re.compile("[\u4e00-\u9fff）]")
 _LATIN = re.compile("[A-Za-z0-9`]")
 _GAP = re.compile(r"( {2,})")
 """Between two columns of a line."""
@@ -210,9 +211,9 @@ def _joined(left: str, right: str) -> str:
         return f"{left} {right}"
     if _LATIN.search(left[-1:]) and _HAN.match(right):
         return f"{left} {right}"
-    if left.endswith(" ") and _HAN.search(left[-2:-1]) and _HAN.match(right):
+    if left.endswith(" ") and _CHINESE.search(left[-2:-1]) and _HAN.match(right):
         return f"{left[:-1]}{right}"
-    if right.startswith(" ") and _HAN.search(left[-1:]) and _HAN.match(right[1:]):
+    if right.startswith(" ") and _CHINESE.search(left[-1:]) and _HAN.match(right[1:]):
         return f"{left}{right[1:]}"
     return f"{left}{right}"
 

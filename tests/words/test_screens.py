@@ -145,7 +145,11 @@ def test_a_screen_is_in_chinese(
 @pytest.mark.parametrize(
     ("words", "status", "expected"),
     [
-        (["show", "lod"], 2, "错误：无效的值：没有这个 gap：'lod'；是不是 loud？"),
+        (
+            ["show", "lod"],
+            2,
+            "错误：'GAP' 的值无效：没有这个 gap：'lod'；是不是 loud？",
+        ),
         (["show"], 2, "错误：缺少参数 'GAP'。"),
         (["status", "--stat", "x"], 2, "是不是"),
         (["status", "--sort", "x"], 2, "'--sort' 的值无效：'x' 不是"),

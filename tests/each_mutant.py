@@ -2,9 +2,9 @@
 
 To collect takes longer than the first test that notices a change. So the tests are
 collected in one process, which forks a child for each mutant; the child runs those that
-reach the mutant until one fails. What noticed a change in the same function before
-comes first, then the quickest. All run once with nothing changed before, which also
-tells how long each takes.
+execute the changed lines until one fails. What noticed a change in the same function
+before comes first, then the quickest. All run twice with nothing changed before: that
+tells how long each takes, and which lines it executes.
 """
 
 from __future__ import annotations
@@ -14,19 +14,23 @@ import json
 import os
 import shutil
 import signal
+import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from pathlib import Path
-from typing import NoReturn
+from types import FrameType
+from typing import Any, NoReturn
 
 import pytest
 
 TASKS = "MUTATION_TASKS"
-"""Variable that names a file: a list of mutants, the tests of each function, and how
-many seconds a mutant's tests may take in all (null: no limit)."""
+"""Variable that names a file: by mutant the file and the lines that it changes, or null
+where they are not known; by function its tests; and how many seconds a mutant's tests
+may take in all, or null."""
 TOLD = "MUTATION_TOLD"
 """Variable with the descriptor that results are written to, a line of JSON a mutant."""
 JOBS = "MUTATION_JOBS"
@@ -34,6 +38,8 @@ JOBS = "MUTATION_JOBS"
 
 NOTHING = "nothing"
 """Stands for a mutant where nothing is changed."""
+_TRACED = "traced"
+"""The same, when lines are noted."""
 
 _ROOM = 4
 """So many times what a mutant's tests took may they take with it."""
@@ -44,6 +50,8 @@ _CLEAN = 1800.0
 
 Task = tuple[str, Sequence[str]]
 """A mutant and its tests."""
+Lines = tuple[str, int, int]
+"""A file, relative to the root, and the first and last of some lines."""
 
 
 @dataclass
@@ -58,14 +66,34 @@ class Order:
     """What each test takes, with what it needs set up."""
     noticed: dict[str, list[str]] = field(default_factory=dict)
     """By function, tests that failed with one of its mutants, the latest first."""
+    changed: Mapping[str, Lines | None] = field(default_factory=dict)
+    """By mutant."""
+    executed: dict[str, dict[str, set[int]]] = field(default_factory=dict)
+    """By file and test."""
 
-    def unchanged(self, parts: int) -> Iterator[Task]:
+    def unchanged(self, name: str, parts: int) -> Iterator[Task]:
         """All tests, in as many parts."""
         every = sorted(set().union(*self.tests.values()))
-        return ((NOTHING, every[part::parts]) for part in range(parts))
+        return ((name, every[part::parts]) for part in range(parts))
+
+    def reaching(self, mutant: str) -> set[str]:
+        """The tests that execute what the mutant changes, or may do so."""
+        tests = set(self.tests[function_of(mutant)])
+        lines = self.changed.get(mutant)
+        if lines is None or not self.executed:
+            return tests
+        path, first, last = lines
+        wanted = set(range(first, last + 1))
+        by_test = self.executed.get(path, {})
+        every = self.executed.get("", {})
+        return {
+            test
+            for test in tests
+            if test not in every or not wanted.isdisjoint(by_test.get(test, ()))
+        }
 
     def of(self, mutant: str) -> Task:
-        known = set(self.tests[function_of(mutant)])
+        known = self.reaching(mutant)
         first = [t for t in self.noticed.get(function_of(mutant), []) if t in known]
         rest = sorted(known - set(first), key=lambda t: (self.seconds.get(t, 0.0), t))
         if self.most is not None:
@@ -114,12 +142,17 @@ class Result:
     """The one that failed."""
     seconds: dict[str, float]
     """What each test took."""
+    lines: dict[str, dict[str, list[int]]]
+    """By file and test, where lines were noted; the file "" has all such tests."""
 
 
 def pytest_runtestloop(session: pytest.Session) -> bool:
     given = json.loads(Path(os.environ[TASKS]).read_text(encoding="utf-8"))
     jobs = int(os.environ.get(JOBS, "1"))
-    order = Order(given["tests"], given["most"])
+    changed = {
+        mutant: lines and tuple(lines) for mutant, lines in given["mutants"].items()
+    }
+    order = Order(given["tests"], given["most"], changed=changed)
     items = {item.nodeid: item for item in session.items}
     gc.collect()
     # A child that collects what it was born with would copy all of it.
@@ -135,13 +168,17 @@ def _results(
 ) -> Iterator[Result]:
     seconds: dict[str, float] = {}
     sound = True
-    for one in _met(order.unchanged(jobs), items, order, jobs):
+    for one in _met(order.unchanged(NOTHING, jobs), items, order, jobs):
         seconds |= one.seconds
         sound &= one.code == 0
         yield one
     if not sound:
         # What fails anyway says nothing of a change.
         return
+    for one in _met(order.unchanged(_TRACED, jobs), items, order, jobs):
+        for path, tests in one.lines.items():
+            noted = order.executed.setdefault(path, {})
+            noted |= {test: set(lines) for test, lines in tests.items()}
     order.seconds = seconds
     for one in _met(map(order.of, mutants), items, order, jobs):
         if one.test is not None:
@@ -178,8 +215,11 @@ def _ended(children: dict[int, Child]) -> Iterator[Result]:
         noticed, took = child.folder / "noticed", child.folder / "seconds.json"
         test = noticed.read_text() if noticed.exists() else None
         seconds = json.loads(took.read_text()) if took.exists() else {}
+        noted = child.folder / "lines.json"
+        lines = json.loads(noted.read_text()) if noted.exists() else {}
         shutil.rmtree(child.folder, ignore_errors=True)
-        yield Result(child.mutant, os.waitstatus_to_exitcode(status), test, seconds)
+        code = os.waitstatus_to_exitcode(status)
+        yield Result(child.mutant, code, test, seconds, lines)
         return
     for late, child in children.items():
         if time.monotonic() > child.until:
@@ -212,8 +252,11 @@ def _run(mutant: str, items: Sequence[pytest.Item], folder: Path) -> NoReturn:
 
     os.environ["PYTEST_DEBUG_TEMPROOT"] = str(folder)
     set_mutant_under_test(mutant)
+    if mutant == _TRACED:
+        (folder / "lines.json").write_text(json.dumps(_traced(items)))
+        os._exit(0)
     seconds = {}
-    for item, after in zip(items, [*items[1:], None], strict=True):
+    for item, after in zip(items, [*items[1:], None], strict=False):
         start = time.perf_counter()
         item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
         seconds[item.nodeid] = time.perf_counter() - start
@@ -223,3 +266,45 @@ def _run(mutant: str, items: Sequence[pytest.Item], folder: Path) -> NoReturn:
     if mutant == NOTHING:
         (folder / "seconds.json").write_text(json.dumps(seconds))
     os._exit(0)
+
+
+class _Trace:
+    """Which lines of the mutated files are executed."""
+
+    def __init__(self) -> None:
+        self.seen: set[tuple[str, int]] = set()
+        self._root = os.path.realpath(".")
+        self._paths: dict[str, str | None] = {}
+
+    def _path(self, file: str) -> str | None:
+        """Relative to the root; None for what no mutant is in."""
+        if file not in self._paths:
+            path = os.path.relpath(os.path.realpath(file), self._root)
+            is_mutated = os.path.exists(f"{path}.meta")  # noqa: PTH110 - called often
+            self._paths[file] = path if is_mutated else None
+        return self._paths[file]
+
+    def __call__(self, frame: FrameType, event: str, arg: Any) -> Any:
+        path = self._path(frame.f_code.co_filename)
+        if path is None:
+            return None
+        self.seen.add((path, frame.f_lineno))
+        return self
+
+
+def _traced(items: Sequence[pytest.Item]) -> dict[str, dict[str, list[int]]]:
+    """Lines by file and test. A test that does not bear to be traced has none."""
+    found: dict[str, dict[str, list[int]]] = {"": {}}
+    for item, after in zip(items, [*items[1:], None], strict=False):
+        trace, before = _Trace(), item.session.testsfailed
+        threading.settrace(trace)
+        sys.settrace(trace)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=after)
+        sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+        if item.session.testsfailed > before:
+            continue
+        found[""][item.nodeid] = []
+        for path, line in sorted(trace.seen):
+            found.setdefault(path, {}).setdefault(item.nodeid, []).append(line)
+    return found

@@ -86,9 +86,29 @@ def test_who_noticed_last_is_asked_first() -> None:
 
 def test_all_tests_run_once_unchanged_whatever_the_number_of_parts() -> None:
     order = Order({"m.f": ["a", "b"], "m.g": ["b", "c"]})
-    parts = list(order.unchanged(2))
+    parts = list(order.unchanged("nothing", 2))
     assert [name for name, _ in parts] == ["nothing", "nothing"]
     assert sorted(test for _, tests in parts for test in tests) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "kept"),
+    [
+        (None, "abcd"),
+        (("m.py", 3, 4), "acd"),
+        (("m.py", 5, 5), "d"),
+        (("other.py", 3, 4), "d"),
+    ],
+)
+def test_a_mutant_meets_those_that_execute_its_lines(
+    lines: tuple[str, int, int] | None, kept: str
+) -> None:
+    order = Order({"m.f": ["a", "b", "c", "d"]}, changed={"m.f__mutmut_1": lines})
+    assert order.of("m.f__mutmut_1")[1] == list("abcd")
+    # Of `d`, which did not bear to be traced, nothing is known.
+    every: dict[str, set[int]] = {test: set() for test in "abc"}
+    order.executed = {"": every, "m.py": {"a": {1, 3}, "b": {1}, "c": {4}}}
+    assert order.of("m.f__mutmut_1")[1] == list(kept)
 
 
 PROJECT = {
@@ -101,6 +121,8 @@ PROJECT = {
         def double(x):
             if changed("double__mutmut_1"):
                 return x
+            if changed("double__mutmut_5") or changed("double__mutmut_6"):
+                return 3
             if changed("double__mutmut_3") and x:
                 raise SystemExit(0)
             if changed("double__mutmut_4") and x:
@@ -141,9 +163,13 @@ def _meet(folder: Path, **files: str) -> list[Any]:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(dedent(text))
-    mutants = [f"thing.double__mutmut_{number}" for number in (1, 2, 3, 4)]
+    mutants = {f"thing.double__mutmut_{number}": None for number in (1, 2, 3, 4)}
+    # What nobody executes nobody can notice.
+    mutants["thing.double__mutmut_5"] = ["thing.py", 20, 20]  # type: ignore[assignment]
+    mutants["thing.double__mutmut_6"] = ["thing.py", 5, 5]  # type: ignore[assignment]
     tasks = folder / "tasks.json"
     tasks.write_text(json.dumps({"mutants": mutants, "tests": REACH, "most": None}))
+    (folder / "thing.py.meta").touch()
     temporary = folder / "temporary"
     temporary.mkdir()
     read, write = os.pipe()
@@ -176,13 +202,17 @@ def _meet(folder: Path, **files: str) -> list[Any]:
 
 def test_each_mutant_meets_its_tests_in_a_child(tmp_path: Path) -> None:
     two = "test_thing.py::test_two"
-    assert _meet(tmp_path) == [
+    *found, last = _meet(tmp_path)
+    # Which test notices it depends on what was noticed before.
+    assert last[:2] == ["thing.double__mutmut_6", 1]
+    assert found == [
         ["nothing", 0, None],
         ["nothing", 0, None],
         ["thing.double__mutmut_1", 1, two],
         ["thing.double__mutmut_2", 0, None],
         ["thing.double__mutmut_3", 1, two],
         ["thing.double__mutmut_4", 7, None],
+        ["thing.double__mutmut_5", 0, None],
     ]
     assert list((tmp_path / "temporary").iterdir()) == []
 
@@ -235,7 +265,11 @@ def _met(tool: ModuleType, monkeypatch: pytest.MonkeyPatch, *lines: Any) -> list
         yield from lines
 
     monkeypatch.setattr(tool, "met", met)
+    monkeypatch.setattr(tool, "changes", lambda _: {f"{NAME}.x_read__mutmut_1": LINES})
     return given
+
+
+LINES = ["slot.py", 3, 4]
 
 
 def test_each_function_has_its_tests_and_what_is_said_is_kept(
@@ -249,8 +283,81 @@ def test_each_function_has_its_tests_and_what_is_said_is_kept(
     given = _met(tool, monkeypatch, *lines)
     assert tool.tried([one, other], [], 1, most=5) == {one: 1, other: 0}
     assert given == [
-        {"mutants": [one, other], "tests": {f"{NAME}.x_read": ["a", "b"]}, "most": 5}
+        {
+            "mutants": {one: LINES, other: None},
+            "tests": {f"{NAME}.x_read": ["a", "b"]},
+            "most": 5,
+        }
     ]
+
+
+MUTATED = """\
+def x_f__mutmut_orig(a):
+    if a:
+        return [
+            a,
+            1,
+        ]
+    for one in a:
+        print(one)
+
+def x_f__mutmut_1(a):
+    if not a:
+        return [
+            a,
+            1,
+        ]
+    for one in a:
+        print(one)
+
+def x_f__mutmut_2(a):
+    if a:
+        return [
+            a,
+            2,
+        ]
+    for one in a:
+        print(one)
+
+def x_f__mutmut_3(a):
+    if a:
+        return [
+            a,
+            1,
+        ]
+    for one in a:
+        print(None)
+
+def x_f__mutmut_4(a):
+    if a:
+        return [
+            a,
+        ]
+    for one in a:
+        print(one)
+
+def x_f__mutmut_5(a):
+    if a:
+        return [
+            a,
+            1,
+        ]
+    for one in None:
+        print(one)
+"""
+
+
+def test_what_a_mutant_changes_is_the_smallest_statement(tool: ModuleType) -> None:
+    file = tool.COPY / "mutants" / "m" / "n.py"
+    file.parent.mkdir(parents=True)
+    file.write_text(MUTATED)
+    mutants = [f"m.n.x_f__mutmut_{number}" for number in range(1, 7)]
+    assert tool.changes(mutants) == {
+        "m.n.x_f__mutmut_1": ("m/n.py", 2, 2),
+        "m.n.x_f__mutmut_2": ("m/n.py", 3, 6),
+        "m.n.x_f__mutmut_3": ("m/n.py", 8, 8),
+        "m.n.x_f__mutmut_5": ("m/n.py", 7, 7),
+    }
 
 
 def test_tests_that_fail_with_nothing_changed_end_it(

@@ -76,7 +76,7 @@ def _room(root: str, room: str) -> bytes:
 def _files(folder: Traversable, name: str) -> Iterator[bytes]:
     """The code of a module or package, in the order of the names of its files."""
     for entry in sorted(folder.iterdir(), key=lambda one: one.name):
-        if entry.name.partition(".")[0] != name or entry.name == "__pycache__":
+        if entry.name.partition(".")[0] != name:
             continue
         if entry.is_dir():
             inside = {one.name.partition(".")[0] for one in entry.iterdir()}

@@ -86,8 +86,9 @@ class Baseline:
     """Hash of all its files together."""
     probes: Mapping[str, str] = field(default_factory=dict)
     """What the removal probe of each gap says of it: yes, no, unknown."""
-    part: Part | None = None
-    """Where a released wheel has what a check reads."""
+    part: Part | None = field(default=None, compare=False)
+    """Where a released wheel has what a check reads: where it was locked from, and no
+    fact of the release."""
 
     def is_other(self, texts: Texts, module: str) -> bool:
         """Whether a release has another text of a module than was locked."""

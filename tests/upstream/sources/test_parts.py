@@ -237,6 +237,10 @@ def test_a_lock_keeps_it(part: Part, tmp_path: Path) -> None:
     lock = Lock({"pkg==1.0": known, "pkg==2.0": dataclasses.replace(known, part=None)})
     save_lock(lock, path)
     assert load_lock(path) == lock
+    parts = [baseline.part for baseline in load_lock(path).baselines.values()]
+    assert parts == [part, None]
+    # A lock is up to date wherever the same release was read from.
+    assert known == dataclasses.replace(known, part=None)
     text = json.loads(path.read_text())
     del text["baselines"]["pkg==1.0"]["part"]
     path.write_text(json.dumps(text))

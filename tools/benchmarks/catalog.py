@@ -5,7 +5,7 @@ from __future__ import annotations
 from .alike import ALIKE
 from .applying import APPLYING
 from .calling import CALLING
-from .drift import DRIFT, MATRIX
+from .drift import DRIFT, FETCHING, MATRIX
 from .engines import STARTING, TOKENS
 from .imports import IMPORTS
 from .making import Benchmark
@@ -21,6 +21,7 @@ _ALL = (
     TOKENS,
     STARTING,
     DRIFT,
+    FETCHING,
     MATRIX,
     ALIKE,
     SCAN,

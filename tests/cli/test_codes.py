@@ -61,7 +61,7 @@ def test_usage_errors_keep_their_form(shims: Any) -> None:
     done = shims("show", "lod")
     assert done.returncode == 2
     assert done.stderr.splitlines()[-1] == (
-        "Error: Invalid value: no gap is called 'lod'; did you mean loud?"
+        "Error: Invalid value for 'GAP': no gap is called 'lod'; did you mean loud?"
     )
 
 

@@ -410,6 +410,7 @@ def test_the_version_that_a_newer_file_needs(
     tmp_path: Path, text: str, version: tuple[int, int]
 ) -> None:
     (tmp_path / "m.py").write_text(text)
+    (tmp_path / "plain.py").touch()
     found = scan([tmp_path])
     if sys.version_info[:2] >= version:
         assert found.skipped == ()

@@ -32,7 +32,9 @@ def foresee(report: dict[str, Any], plan: Plan) -> None:
             continue
         for patch in plan[gap["id"]].patches:
             candidates = patch.patch.candidates
-            if patch.gate == "closed" or _has_one(candidates, trees):
+            # What a patch adds is not there, which is why.
+            is_needed = patch.gate != "closed" and patch.patch.kind != "add"
+            if not is_needed or _has_one(candidates, trees):
                 continue
             near = _near(candidates[-1], trees)
             hint = f"; did you mean {near}?" if near else ""

@@ -312,6 +312,16 @@ def test_a_target_that_there_is_not_is_told_before_upstream_is_loaded(
     assert "has no" not in loud["reason"]
 
 
+def test_what_a_patch_adds_is_not_missed(shims_json, project: Path) -> None:
+    registry = project / "registry.yaml"
+    added = '{target: "madeup.core:shout", kind: add, replacement: shout}'
+    wrapped = '{target: "madeup.core:answer", kind: wrap, replacement: shout}'
+    registry.write_text(registry.read_text().replace(wrapped, added))
+    (loud, _) = shims_json("status")["gaps"]
+    assert loud["state"] == "pending"
+    assert "has no" not in loud["reason"]
+
+
 def test_of_candidates_one_is_enough_and_a_closed_gate_needs_none(
     shims_json, project: Path
 ) -> None:

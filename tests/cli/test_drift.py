@@ -309,6 +309,7 @@ def test_a_watch_file_is_checked_too(drift: Any, tmp_path: Path) -> None:
         (("--against", "madeup==9.9"), "9.9"),
         (("--against", "what is this"), "names no source"),
         (("--against", "/no/such/dir.whl"), "no/such"),
+        (("--against", __file__), "names no source; write installed"),
         (("--against", "./nowhere"), "there is no file or folder ./nowhere"),
         (("--against", "x.tar.gz"), "there is no file or folder x.tar.gz"),
         (("--against", "madeup==1.2", "--package", "other"), "not of other"),

@@ -151,7 +151,8 @@ class Sources:
             from .meter import Meter
 
             return archive_source(path, self._packages, Meter())
-        if text.startswith((".", "/", "~")) or text.endswith(_ARCHIVES):
+        looks_like_one = text.startswith((".", "/", "~")) or text.endswith(_ARCHIVES)
+        if looks_like_one and not path.exists():
             raise BadSource(f"there is no file or folder {text}")
         return self._release(spec, text, part)
 

@@ -6,10 +6,11 @@ import itertools
 import json
 import multiprocessing
 import os
+import random
 import socket
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -300,11 +301,28 @@ def test_ranks_that_replay_graphs_agree_and_stop_together(
     assert told[1]["unfinished"] == 0
 
 
+def free_ports(count: int) -> int:
+    """The first of `count` ports in a row that are free.
+
+    vLLM listens at the port that it is given and at those after it, with no second
+    try. Below those that the system gives away by itself (32768 and up on Linux),
+    where a connection of another test could take one meanwhile.
+    """
+    for _ in range(100):
+        first = random.randrange(20_000, 32_000)
+        with ExitStack() as opened:
+            try:
+                for port in range(first, first + count):
+                    opened.enter_context(socket.socket()).bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        return first
+    raise AssertionError(f"no {count} free ports in a row from 20000 to 32000")
+
+
 def two_ranks(model: str, job: dict[str, Any]) -> list[dict[str, Any]]:
-    """What both data-parallel ranks tell; None for one that did not end."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    """What both data-parallel ranks tell."""
+    port = free_ports(16)
     folder = Path(os.environ["REAL_RESULT"]).parent
     spawn = multiprocessing.get_context("spawn")
     ranks = [
@@ -316,9 +334,18 @@ def two_ranks(model: str, job: dict[str, Any]) -> list[dict[str, Any]]:
     end = time.monotonic() + 420
     for process in ranks:
         process.join(max(0.0, end - time.monotonic()))
+    for process in ranks:
         process.kill()
+        process.join()
     paths = [folder / f"rank-{rank}.json" for rank in range(2)]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in paths]
+    told = {
+        path.stem: json.loads(path.read_text("utf-8"))
+        for path in paths
+        if path.exists()
+    }
+    codes = [process.exitcode for process in ranks]
+    assert len(told) == 2, f"a rank did not end: codes {codes}, told {told}"
+    return list(told.values())
 
 
 def one_of_two(

@@ -11,8 +11,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 from typing import Literal
+
+import msgspec
 
 from .environment import Claim, Environment
 from .environment.versions import Fit, fit_all
@@ -44,8 +45,7 @@ class NotAllowedError(ConfigurationError):
     """A registry names a package, whose code would run, that nobody has allowed."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedPatch:
+class PlannedPatch(msgspec.Struct, frozen=True):
     """One patch and whether its gate is open."""
 
     patch: Patch
@@ -58,8 +58,7 @@ class PlannedPatch:
     """Who brings it; None for a patch of the gap's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedGap:
+class PlannedGap(msgspec.Struct, frozen=True):
     """One gap: wanted, or the state that keeps it out and the reason."""
 
     gap: Gap
@@ -97,8 +96,7 @@ class PlannedGap:
         return (*self.patches, *self.brought)
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
+class Plan(msgspec.Struct, frozen=True):
     """A decision for every gap of a registry."""
 
     registry: Registry
@@ -298,7 +296,7 @@ def make_plan(registry: Registry, environment: Environment, switches: Switches) 
             unmet = next(_unmet(planned.gap, decided), None)
             if unmet is None:
                 continue
-            decided[planned.gap.id] = replace(
+            decided[planned.gap.id] = msgspec.structs.replace(
                 planned, state=State.NOT_APPLICABLE, reason=unmet
             )
             dropped = True

@@ -14,9 +14,10 @@ import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Set
 from contextlib import ExitStack
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from . import __file__ as _package_file
 from . import __version__
@@ -194,7 +195,7 @@ class Process:
         providers = providers_of(plan.registry, self._executed)
         if providers == plan.environment.providers:
             return plan
-        environment = replace(plan.environment, providers=providers)
+        environment = msgspec.structs.replace(plan.environment, providers=providers)
         return make_plan(plan.registry, environment, plan.switches)
 
     def _plugin_executed(self, module: str) -> None:
@@ -355,7 +356,9 @@ class Process:
                     "what runs here came past our import hook and is not what the "
                     f"plugin promised ({planned.reason}); call apply() again"
                 )
-                standing = replace(standing, state=State.LOST, reason=reason)
+                standing = msgspec.structs.replace(
+                    standing, state=State.LOST, reason=reason
+                )
             standings.append(standing)
         return standings
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
 from typing import Any
+
+import msgspec
 
 from .engine.standing import Standing
 from .environment import Environment
@@ -27,8 +28,7 @@ __all__ = [
 SCHEMA = 1
 
 
-@dataclass(frozen=True, slots=True)
-class PatchReport:
+class PatchReport(msgspec.Struct, frozen=True):
     """One patch of a gap."""
 
     target: str
@@ -41,8 +41,7 @@ class PatchReport:
     """The companion that brings it; None for a patch of the gap's own."""
 
 
-@dataclass(frozen=True, slots=True)
-class GapReport:
+class GapReport(msgspec.Struct, frozen=True):
     """One gap in one process."""
 
     id: str
@@ -54,8 +53,7 @@ class GapReport:
     patches: tuple[PatchReport, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class RegistryReport:
+class RegistryReport(msgspec.Struct, frozen=True):
     """A registry that an installed plugin brings, or that was asked for."""
 
     namespace: str
@@ -67,15 +65,14 @@ class RegistryReport:
     """Why it is left out, and what to do; None where its gaps are among the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Report:
+class Report(msgspec.Struct, frozen=True):
     """All gaps of one process, as the live bindings stood when it was made."""
 
     gaps: tuple[GapReport, ...]
     plan: str
     """Digest of the plan; two processes that agree share it."""
     environment: Environment
-    process: dict[str, Any] = field(default_factory=dict)
+    process: dict[str, Any] = msgspec.field(default_factory=dict)
     """`pid` and `role`."""
     rebound: tuple[str, ...] = ()
     """References elsewhere that were moved along with a patch, `module:name`."""
@@ -116,7 +113,7 @@ class Report:
             "plan": self.plan,
             "process": self.process,
             "environment": _environment(self.environment),
-            "registries": [asdict(one) for one in self.registries],
+            "registries": msgspec.to_builtins(self.registries),
             "gaps": [_gap(gap) for gap in self.gaps],
             "rebound": list(self.rebound),
             "stale": list(self.stale),

@@ -22,9 +22,9 @@ import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 
@@ -52,8 +52,7 @@ __all__ = [
 _log = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class _Shape:
+class _Shape(msgspec.Struct, frozen=True):
     """What a model's tables are made for."""
 
     capacity: int
@@ -62,15 +61,14 @@ class _Shape:
     device: torch.device
 
 
-@dataclass(slots=True)
-class _ModelTables:
+class _ModelTables(msgspec.Struct):
     """The tables of one model, target or draft."""
 
     role: str
     model: weakref.ref[nn.Module] | None = None
-    tables: list[RopeTable] = field(default_factory=list)
-    by_rope: dict[nn.Module, RopeTable] = field(default_factory=dict)
-    refused: list[str] = field(default_factory=list)
+    tables: list[RopeTable] = msgspec.field(default_factory=list)
+    by_rope: dict[nn.Module, RopeTable] = msgspec.field(default_factory=dict)
+    refused: list[str] = msgspec.field(default_factory=list)
 
     def make(self, model: nn.Module, shape: _Shape) -> None:
         """Make the tables of `model`, instead of those of an earlier one."""
@@ -117,12 +115,11 @@ class _ModelTables:
         )
 
 
-@dataclass(slots=True)
-class _RunnerTables:
+class _RunnerTables(msgspec.Struct):
     """What is kept for one runner, which it must not keep alive."""
 
-    target: _ModelTables = field(default_factory=lambda: _ModelTables("target"))
-    draft: _ModelTables = field(default_factory=lambda: _ModelTables("draft"))
+    target: _ModelTables = msgspec.field(default_factory=lambda: _ModelTables("target"))
+    draft: _ModelTables = msgspec.field(default_factory=lambda: _ModelTables("draft"))
     num_tokens: int = 0
     """Tokens of the current step, padding included."""
 

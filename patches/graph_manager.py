@@ -15,8 +15,9 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable
 from contextvars import ContextVar
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ascend_shims.device import graphs, replays
 
@@ -32,8 +33,7 @@ __all__ = [
 ]
 
 
-@dataclass
-class _Owned:
+class _Owned(msgspec.Struct):
     """What one manager knows."""
 
     runner: weakref.ref[Any]

@@ -141,9 +141,9 @@ def start_copies(
     call: Callable[..., Any], runner: Any, *args: Any, **kwargs: Any
 ) -> Any:
     """Around `GPUModelRunner.postprocess_sampled`: what was rejected, on its way."""
-    named = _named(call, runner, *args, **kwargs)
     lengths = getattr(runner.input_buffers, "host_lengths", None)
     if lengths is not None and getattr(runner, "speculator", None) is not None:
+        named = _named(call, runner, *args, **kwargs)
         lengths.start_rejected(named["num_rejected"])
     result = call(runner, *args, **kwargs)
     computed = _COMPUTED.get(runner.req_states)

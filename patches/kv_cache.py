@@ -16,9 +16,9 @@ import inspect
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import torch
 from torch.utils.weak import WeakTensorKeyDictionary
 
@@ -61,17 +61,16 @@ class SharedBackingError(ShimsError, ValueError):
     """Layers that must share one backing are described with several sizes."""
 
 
-@dataclass
-class _Call:
+class _Call(msgspec.Struct):
     """One call of `init_kv_cache`: whose caches are allocated, and what came out."""
 
     layers: Mapping[str, Any]
     """Attention layers by name, upstream's forward context."""
     device: torch.device | None = None
     """Where the raw tensors were asked for, before they were described on meta."""
-    caches: _Caches = field(default_factory=dict)
+    caches: _Caches = msgspec.field(default_factory=dict)
     """What was laid out; held so that an `id` stays that of one tensor."""
-    pairs: dict[int, kv.Pair] = field(default_factory=dict)
+    pairs: dict[int, kv.Pair] = msgspec.field(default_factory=dict)
     """By `id` of a tensor in `caches`: its parts."""
     described: int = 0
     """Bytes of the caches as upstream planned them."""
@@ -270,8 +269,7 @@ def copy_by_block(
     return call(pieces, *args, **kwargs)
 
 
-@dataclass(frozen=True)
-class _Shown:
+class _Shown(msgspec.Struct, frozen=True):
     """As much of a layer as upstream's zeroing looks at."""
 
     kv_cache: torch.Tensor
@@ -288,8 +286,7 @@ class _Group:
         return getattr(self._group, name)
 
 
-@dataclass(frozen=True)
-class _Bound:
+class _Bound(msgspec.Struct, frozen=True):
     """A layer as upstream's binding sees it, that takes its own cache instead."""
 
     layer: Any

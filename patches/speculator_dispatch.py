@@ -14,9 +14,10 @@ them, before a model is loaded.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
+
+import msgspec
 
 from ascend_shims.device import replays
 
@@ -25,8 +26,7 @@ __all__ = ["choose", "give_stream", "supported_methods"]
 _ROOM = "vllm.v1.worker.gpu.spec_decode"
 
 
-@dataclass(frozen=True)
-class _Family:
+class _Family(msgspec.Struct, frozen=True):
     """Speculators that ask the same of the device."""
 
     methods: tuple[str, ...]

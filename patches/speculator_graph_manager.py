@@ -22,8 +22,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ascend_shims.device import graphs, replays
 
@@ -34,8 +35,7 @@ __all__ = ["adopt", "capture", "params_of", "remember_pass", "replay"]
 _MANAGER = "cudagraph_manager"
 
 
-@dataclass
-class _Owned:
+class _Owned(msgspec.Struct):
     """What one manager knows."""
 
     speculator: weakref.ref[Any]

@@ -16,9 +16,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import torch
 
 from .operators import operators
@@ -35,18 +35,23 @@ __all__ = [
 ]
 
 
-@dataclass(eq=False)
-class GraphParams:
+class GraphParams(msgspec.Struct, eq=False, weakref=True):
     """Parameters of the graphs of one graph manager, by number of tokens."""
 
     name: str
     """Whose they are: `target`, `draft prefill`, …"""
-    events: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    handles: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    attn_params: dict[int, list[Any]] = field(default_factory=lambda: defaultdict(list))
-    workspaces: dict[int, torch.Tensor] = field(default_factory=dict)
+    events: dict[int, list[Any]] = msgspec.field(
+        default_factory=lambda: defaultdict(list)
+    )
+    handles: dict[int, list[Any]] = msgspec.field(
+        default_factory=lambda: defaultdict(list)
+    )
+    attn_params: dict[int, list[Any]] = msgspec.field(
+        default_factory=lambda: defaultdict(list)
+    )
+    workspaces: dict[int, torch.Tensor] = msgspec.field(default_factory=dict)
     """uint8 scratch memory of the attention operator, one tensor a size."""
-    weak: set[int] = field(default_factory=set)
+    weak: set[int] = msgspec.field(default_factory=set)
     """Sizes whose workspace is held weakly: its memory is the pool's alone."""
     is_updated: bool = True
     """Whether somebody will update it before each replay."""

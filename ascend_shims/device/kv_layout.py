@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Mapping
-from dataclasses import dataclass
 
+import msgspec
 import torch
 
 from ascend_shims.device import kv, kv_memory
@@ -24,8 +24,7 @@ from ascend_shims.device.kv_memory import round_up
 __all__ = ["Parts", "Realised", "realise"]
 
 
-@dataclass(frozen=True)
-class Parts:
+class Parts(msgspec.Struct, frozen=True):
     """What a token's entry in a divided cache consists of, in elements."""
 
     heads: int
@@ -37,8 +36,7 @@ class Parts:
     """Whether K and V may lie in regions of their own; then they are of one size."""
 
 
-@dataclass(frozen=True)
-class Realised:
+class Realised(msgspec.Struct, frozen=True):
     """A KV cache in memory."""
 
     caches: dict[str, torch.Tensor]
@@ -56,8 +54,7 @@ class Realised:
     """Bytes that were allocated; what is above `described` is padding."""
 
 
-@dataclass(frozen=True)
-class _Plan:
+class _Plan(msgspec.Struct, frozen=True):
     """How one backing is laid out, in bytes."""
 
     length: int

@@ -9,8 +9,8 @@ gives no alignment and each would cost up to 2 MiB more; it lives as long as a v
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+import msgspec
 import torch
 
 __all__ = ["GRANULE", "Backing", "allocate", "backings", "padding_bound", "round_up"]
@@ -19,8 +19,7 @@ GRANULE = 2 * 1024 * 1024
 """Bytes. What a transfer engine registers memory in."""
 
 
-@dataclass(frozen=True)
-class Backing:
+class Backing(msgspec.Struct, frozen=True):
     """One piece of a KV cache, as a connector registers it."""
 
     base: int

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 
 from . import graphs
@@ -20,8 +20,7 @@ from .operators import operators
 __all__ = ["Refresh", "replay", "update_stream"]
 
 
-@dataclass(frozen=True)
-class Refresh:
+class Refresh(msgspec.Struct, frozen=True):
     """What a graph's attention parameters are updated with."""
 
     params: graphs.GraphParams

@@ -18,9 +18,9 @@ Either way `x * cos + rotate(x) * sin` is what upstream computes, bit for bit.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 from torch import nn
 
@@ -44,8 +44,7 @@ class TableTooSmallError(ShimsError):
     """More tokens were asked of a table than it has rows for."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RopeSource:
+class RopeSource(msgspec.Struct, frozen=True, eq=False):
     """How to read one upstream rotary module."""
 
     module: nn.Module
@@ -98,8 +97,7 @@ class RopeSource:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RopeTable:
+class RopeTable(msgspec.Struct, frozen=True, eq=False):
     """Cos and sin of the tokens of one step, at addresses that never change.
 
     `cos` and `sin` are `[T, 1, 1, rotary_dim]` for MLA and `[1, T, 1, rotary_dim]`

@@ -10,11 +10,12 @@ import fires.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from types import MethodType, ModuleType
 from typing import Any
+
+import msgspec
 
 from .slot import MissingTargetError, is_class, is_module, namespace, resolve
 
@@ -37,8 +38,7 @@ _SHARED = (
 elsewhere is not an alias."""
 
 
-@dataclass(frozen=True)
-class Move:
+class Move(msgspec.Struct, frozen=True):
     """A value and what takes its place."""
 
     old: Any
@@ -52,8 +52,7 @@ class Move:
     """The only packages whose references follow; none: all."""
 
 
-@dataclass(frozen=True)
-class Alias:
+class Alias(msgspec.Struct, frozen=True):
     """One reference in a namespace."""
 
     owner: ModuleType | type
@@ -85,9 +84,15 @@ def _root(owner: ModuleType | type) -> str:
 def _modules(among: tuple[str, ...] | None = None) -> Iterator[ModuleType]:
     """All that are loaded; `among`: under names in these packages."""
     seen: set[int] = set()
-    for name, module in list(sys.modules.items()):
-        if among is not None and str(name).partition(".")[0] not in among:
-            continue
+    loaded = list(sys.modules.items())
+    if among is not None:
+        beneath = tuple(f"{package}." for package in among)
+        loaded = [
+            (name, module)
+            for name, module in loaded
+            if name.startswith(beneath) or name in among
+        ]
+    for _, module in loaded:
         # A module may stand in sys.modules under several names.
         if id(module) not in seen and is_module(module):
             seen.add(id(module))
@@ -136,12 +141,14 @@ def _near(among: tuple[str, ...]) -> Iterator[ModuleType | type]:
     """Modules of some packages, and the classes of these that they lead to.
 
     Walking to them takes a quarter of what it takes to list every class there is.
+    Modules come first: they hold most of what is sought, and what classes they lead to
+    is asked of them only when somebody wants to know.
     """
     waiting: list[ModuleType | type] = [*_modules(among)]
+    yield from waiting
     seen = set(map(id, waiting))
     kinds = frozenset(map(id, _heirs(type)))
     for owner in waiting:
-        yield owner
         held = list(namespace(owner).values())
         if kinds.isdisjoint(map(id, map(type, held))):
             continue
@@ -150,6 +157,7 @@ def _near(among: tuple[str, ...]) -> Iterator[ModuleType | type]:
                 seen.add(id(value))
                 if _root(value) in among:
                     waiting.append(value)
+                    yield value
 
 
 def _reached(also: Iterable[ModuleType | type]) -> Iterator[ModuleType | type]:
@@ -172,6 +180,7 @@ def find(
     skip: tuple[str, ...] = (),
     among: tuple[str, ...] | None = None,
     also: Iterable[ModuleType | type] = (),
+    counts: Mapping[int, int] | None = None,
 ) -> list[Alias]:
     """Every reference to an old value in a class's or loaded module's namespace.
 
@@ -181,6 +190,8 @@ def find(
         among: the only top-level packages to look in; None: everywhere.
         also: namespaces to look at although they may be those of modules that are not
             loaded any more.
+        counts: how many references there are to each old value, by its id; None: not
+            known. When all have been found, no further namespace is looked at.
     """
     wanted = {id(move.old): move for move in moves if rebindable(move.old)}
     if not wanted:
@@ -189,6 +200,7 @@ def find(
     # value, and its class, may hash or compare in its own way.
     signs = frozenset([*wanted, id(MethodType)])
     found: list[Alias] = []
+    left = None if counts is None else {key: counts[key] for key in wanted}
     for owner in _reached(also) if among is None else _near(among):
         values = namespace(owner)
         held = list(values.values())
@@ -198,6 +210,20 @@ def find(
         # goes by another name is reached by the look everywhere.
         if among is not None and is_class(owner) and not _is_at_home(owner):
             continue
-        if _root(owner) not in skip:
-            found += _holders(list(values.items()), owner, wanted)
+        if _root(owner) in skip:
+            continue
+        here = list(_holders(list(values.items()), owner, wanted))
+        found += here
+        if left is not None and _is_all(left, here):
+            break
     return found
+
+
+def _is_all(left: dict[int, int], here: Iterable[Alias]) -> bool:
+    """Whether nothing is `left` to be found after what was found `here`."""
+    for alias in here:
+        # A method bound to it is one reference, by however many names that goes: it is
+        # never taken for found.
+        if alias.held is alias.move.old:
+            left[id(alias.held)] -= 1
+    return not any(left.values())

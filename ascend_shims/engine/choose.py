@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from types import BuiltinFunctionType, FunctionType
 from typing import Any
+
+import msgspec
 
 from ..environment.modules import binds, find_module
 from ..registry.model import Patch
@@ -24,16 +25,14 @@ from .slot import (
 __all__ = ["Missing", "Waiting", "choose", "exists", "home", "is_borrowed"]
 
 
-@dataclass(frozen=True)
-class Waiting:
+class Waiting(msgspec.Struct, frozen=True):
     """The target lies in a module that is not loaded, or not finished, yet."""
 
     target: str
     reason: str
 
 
-@dataclass(frozen=True)
-class Missing:
+class Missing(msgspec.Struct, frozen=True):
     """No candidate exists upstream."""
 
     reason: str

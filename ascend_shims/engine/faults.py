@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from ..states import State
 from .contract import BrokenContractError
@@ -21,8 +21,7 @@ _STATE_OF_ERROR = (
 )
 
 
-@dataclass(frozen=True)
-class Fault:
+class Fault(msgspec.Struct, frozen=True):
     """The state that a failed gap is in, and the reason."""
 
     state: State

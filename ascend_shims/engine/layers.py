@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from types import (
     FunctionType,
     MethodDescriptorType,
     WrapperDescriptorType,
 )
 from typing import Any
+
+import msgspec
 
 from ..registry.model import Patch
 from .contract import BrokenContractError, check_calls, check_nature
@@ -41,8 +42,7 @@ from .wrappers import (
 __all__ = ["Layer", "SlotState", "beneath_of"]
 
 
-@dataclass(frozen=True)
-class Layer:
+class Layer(msgspec.Struct, frozen=True):
     """One patch, with its replacement resolved, ready to be laid on a slot."""
 
     gap: str
@@ -210,8 +210,7 @@ def beneath_of(slot: Slot, base: Any) -> Any:
     return raw
 
 
-@dataclass(eq=False)
-class SlotState:
+class SlotState(msgspec.Struct, eq=False):
     """A slot that we have written to: its base, its layers, what is visible.
 
     `base` is the value found there, stored once; it changes only when the slot
@@ -220,20 +219,20 @@ class SlotState:
 
     slot: Slot
     base: Any
-    layers: list[Layer] = field(default_factory=list)
+    layers: list[Layer] = msgspec.field(default_factory=list)
     visible: Any = ABSENT
     """What we wrote last; `base` where we wrote nothing."""
     spec: object = None
     """The module's `__spec__` when we wrote: a reload gives it a new one."""
     borrowed: bool = False
     """Whether the base is not upstream's own: elsewhere it is none of our business."""
-    retire: list[Callable[[], None]] = field(default_factory=list)
+    retire: list[Callable[[], None]] = msgspec.field(default_factory=list)
     """One a layer of the present fold."""
     dirty: bool = False
     """Whether a layer in `visible` has stepped aside since it was written."""
-    aside: set[str] = field(default_factory=set)
+    aside: set[str] = msgspec.field(default_factory=set)
     """The gaps whose layers have."""
-    checked: list[Layer] = field(default_factory=list)
+    checked: list[Layer] = msgspec.field(default_factory=list)
     """The layers that are known to fit over the present base."""
 
     def fold(self, layers: list[Layer]) -> tuple[Any, list[Callable[[], None]]]:

@@ -8,10 +8,11 @@ changed in the meantime is left alone.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping
 from types import MethodType
 from typing import Any
+
+import msgspec
 
 from .aliases import Alias, Move, find
 from .slot import ABSENT, Slot
@@ -25,8 +26,7 @@ Outside = Callable[[list[Any], list[Any]], list[int] | None]
 besides; None where that cannot be told."""
 
 
-@dataclass
-class Moved:
+class Moved(msgspec.Struct):
     """A reference that we changed."""
 
     slot: Slot
@@ -35,8 +35,7 @@ class Moved:
     """What we wrote last."""
 
 
-@dataclass(frozen=True)
-class Stuck:
+class Stuck(msgspec.Struct, frozen=True):
     """A reference that could not be moved along."""
 
     text: str
@@ -76,7 +75,7 @@ class References:
         for move in self._moves:
             for key, earlier in list(final.items()):
                 if earlier.new is move.old:
-                    final[key] = replace(earlier, new=move.new)
+                    final[key] = msgspec.structs.replace(earlier, new=move.new)
             final[id(move.old)] = move
         return {key: m for key, m in final.items() if m.old is not m.new}
 
@@ -96,21 +95,29 @@ class References:
         try:
             for among in _looks(near):
                 # Counted anew after each look: what it found is ours by now.
-                sought = _held(moves, outside, [moves, queued])
-                if not sought:
+                counts = _counted(moves, outside, [moves, queued])
+                if counts is not None:
+                    moves = [move for move in moves if id(move.old) in counts]
+                if not moves:
                     break
-                stuck = self._move(sought, among)
+                stuck = self._move(moves, among, counts)
         except BaseException:
             # Those that moved hold no old value any more, and are not found again.
             self._moves = queued
             raise
         return stuck
 
-    def _move(self, moves: list[Move], among: tuple[str, ...] | None) -> list[Stuck]:
+    def _move(
+        self,
+        moves: list[Move],
+        among: tuple[str, ...] | None,
+        counts: Mapping[int, int] | None,
+    ) -> list[Stuck]:
         """Have the references found there follow. Returns those that could not."""
         owners = [one.slot.owner for one in self._moved.values()]
         stuck = []
-        for alias in find(moves, skip=self.skip, among=among, also=owners):
+        found = find(moves, skip=self.skip, among=among, also=owners, counts=counts)
+        for alias in found:
             slot = Slot(alias.owner, alias.name, str(alias))
             if alias.move.everywhere or self.has_moved(slot):
                 stuck += self._follow(slot, alias)
@@ -160,12 +167,16 @@ def _looks(near: tuple[str, ...]) -> list[tuple[str, ...] | None]:
     return [None] if few else [*((package,) for package in near), None]
 
 
-def _held(moves: list[Move], outside: Outside, ours: list[Any]) -> list[Move]:
-    """The moves whose old value somebody else refers to, or may refer to."""
+def _counted(
+    moves: list[Move], outside: Outside, ours: list[Any]
+) -> dict[int, int] | None:
+    """How many references somebody else has to the old value of each move, by its id,
+    where there are any; None where that cannot be told."""
     counts = outside([move.old for move in moves], ours)
     if counts is None:
-        return moves
-    return [move for move, count in zip(moves, counts, strict=True) if count > 0]
+        return None
+    pairs = zip(moves, counts, strict=True)
+    return {id(move.old): count for move, count in pairs if count > 0}
 
 
 def _origin(held: Any, move: Move) -> Any:

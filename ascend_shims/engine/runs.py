@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+
+import msgspec
 
 from ..plan import Plan, PlannedGap
 from .choose import choose
@@ -15,15 +16,14 @@ from .wrappers import Mark, foreign_mark
 __all__ = ["Run", "ask_back", "modules", "of_another_copy", "raise_faults", "staying"]
 
 
-@dataclass
-class Run:
+class Run(msgspec.Struct):
     """What is known of one wanted gap in the course of reaching a plan."""
 
     planned: PlannedGap
     fault: Fault | None = None
-    landing: dict[str, Slot] = field(default_factory=dict)
+    landing: dict[str, Slot] = msgspec.field(default_factory=dict)
     """By target: the slot that the patch went to, often the target's own."""
-    adopted: dict[str, Mark] = field(default_factory=dict)
+    adopted: dict[str, Mark] = msgspec.field(default_factory=dict)
     """Targets that another copy of the toolkit has patched for the same gap."""
 
 

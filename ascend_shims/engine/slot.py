@@ -8,9 +8,10 @@ as that object; an inherited method is simply absent from the subclass.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, TypeGuard
+
+import msgspec
 
 from ..errors import ShimsError
 
@@ -68,8 +69,7 @@ def namespace(owner: object) -> dict[str, Any]:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Slot:
+class Slot(msgspec.Struct, frozen=True):
     """A name in a module or class."""
 
     owner: ModuleType | type

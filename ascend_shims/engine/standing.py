@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any
+
+import msgspec
 
 from ..plan import PlannedGap, PlannedPatch
 from ..states import State
@@ -27,8 +28,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True)
-class PatchStanding:
+class PatchStanding(msgspec.Struct, frozen=True):
     """Where one patch stands right now."""
 
     patch: PlannedPatch
@@ -38,8 +38,7 @@ class PatchStanding:
     """The candidate that was chosen, where that can be told."""
 
 
-@dataclass(frozen=True)
-class Standing:
+class Standing(msgspec.Struct, frozen=True):
     """Where one gap stands right now."""
 
     planned: PlannedGap

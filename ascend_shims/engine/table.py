@@ -11,8 +11,9 @@ import contextlib
 import sys
 import weakref
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..errors import ShimsError
 from .aliases import Move, rebindable
@@ -45,8 +46,7 @@ class RestoreError(ShimsError):
     """Some slots could not be put back; the message names them all."""
 
 
-@dataclass(frozen=True)
-class _Change:
+class _Change(msgspec.Struct, frozen=True):
     """One slot's next value, computed and not yet written."""
 
     state: SlotState
@@ -55,8 +55,7 @@ class _Change:
     retire: list[Callable[[], None]]
 
 
-@dataclass
-class _Left:
+class _Left(msgspec.Struct):
     """A wrapper of ours that has left its slot; somebody may have kept it."""
 
     wrapper: weakref.ref[Any]

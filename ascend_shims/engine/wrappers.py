@@ -16,9 +16,10 @@ import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import aclosing
-from dataclasses import dataclass
 from types import CellType, FunctionType
 from typing import Any
+
+import msgspec
 
 from ..errors import ShimsError
 
@@ -46,8 +47,7 @@ class NotWrappableError(ShimsError):
     """A wrapper is asked for in front of something that cannot be called."""
 
 
-@dataclass(frozen=True)
-class Mark:
+class Mark(msgspec.Struct, frozen=True):
     """What a wrapper says of itself, also to another copy of this toolkit."""
 
     gap: str
@@ -66,8 +66,7 @@ class Mark:
         return type(None), ()
 
 
-@dataclass(frozen=True)
-class Wrapper:
+class Wrapper(msgspec.Struct, frozen=True):
     """A wrapper as a raw slot value, and the way to retire it."""
 
     raw: Any
@@ -78,6 +77,8 @@ def peel(raw: Any) -> Any:
     """What a descriptor holds inside: the function that a wrapper stands before."""
     # Not isinstance: that asks an object of another kind for its `__class__`.
     kind = type(raw)
+    if kind is FunctionType:  # Nearly all are.
+        return raw
     if issubclass(kind, (staticmethod, classmethod)):
         return raw.__func__
     if issubclass(kind, property):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+
+import msgspec
 
 from .device import Device, DeviceRequest, find_device
 from .distributions import Distribution, find_distribution
@@ -26,8 +27,7 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True)
-class Environment:
+class Environment(msgspec.Struct, frozen=True):
     """An interpreter, as far as a plan depends on it."""
 
     python: str
@@ -35,7 +35,7 @@ class Environment:
     distributions: Mapping[str, Distribution]
     """By import package."""
     device: Device
-    providers: Providers = field(default_factory=Providers)
+    providers: Providers = msgspec.field(default_factory=Providers)
 
     def version(self, package: str) -> str | None:
         found = self.distributions.get(package)

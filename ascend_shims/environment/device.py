@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
+
+import msgspec
 
 from .modules import find_module
 
@@ -13,8 +14,7 @@ __all__ = ["Device", "DeviceRequest", "find_device"]
 DeviceRequest = Literal["auto", "npu", "sim", "none"]
 
 
-@dataclass(frozen=True, slots=True)
-class Device:
+class Device(msgspec.Struct, frozen=True):
     """The device that patches would serve, and how we know."""
 
     kind: Literal["npu", "sim", "none"]

@@ -16,10 +16,11 @@ import os
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote, urlparse
+
+import msgspec
 
 from .versions import parse
 
@@ -35,8 +36,7 @@ _INFOS = (".dist-info", ".egg-info")
 _SITES = {"site-packages", "dist-packages"}
 
 
-@dataclass(frozen=True, slots=True)
-class Distribution:
+class Distribution(msgspec.Struct, frozen=True):
     """An importable package as found on this machine, or as assumed."""
 
     package: str
@@ -82,10 +82,10 @@ def _claims(info: Path, init: Path) -> str | None:
         top = info / "top_level.txt"
         claimed = top.is_file() and init.parent.name in top.read_text().split()
         return "" if claimed else None
-    # Not line by line: a large package records thousands of files.
-    text = "\n" + record.read_text(encoding="utf-8", errors="replace")
-    _, found, rest = text.partition(f"\n{relative},")
-    return rest.partition("\n")[0].partition(",")[0] if found else None
+    # Not line by line, nor as text: a large package records thousands of files.
+    _, comma, rest = (b"\n" + record.read_bytes()).partition(f"\n{relative},".encode())
+    stated = rest.partition(b"\n")[0].partition(b",")[0]
+    return stated.decode(errors="replace").rstrip() if comma else None
 
 
 def _digest(file: Path) -> str:
@@ -97,13 +97,14 @@ def _beside(init: Path) -> Path | None:
     """The metadata directory, next to the package, that owns `init`."""
     site = init.parent.parent
     # Not by `glob`: a site has hundreds of names, and this is asked for every plan.
-    infos = [site / name for name in os.listdir(site) if name.endswith(_INFOS)]  # noqa: PTH208
+    infos = sorted(name for name in os.listdir(site) if name.endswith(_INFOS))  # noqa: PTH208
     # A name that starts like the package's is the likely owner; one of them
     # nearly always is, and the records of the others are never read.
     stem = init.parent.name.lower()
-    likely = [p for p in infos if p.name.lower().replace("-", "_").startswith(stem)]
-    for group in (likely, [p for p in infos if p not in likely]):
-        claims = {p: c for p in sorted(group) if (c := _claims(p, init)) is not None}
+    likely = [one for one in infos if one.lower().replace("-", "_").startswith(stem)]
+    for group in (likely, [one for one in infos if one not in likely]):
+        paths = [site / name for name in group]
+        claims = {p: c for p in paths if (c := _claims(p, init)) is not None}
         if len(claims) > 1:
             # Two distributions wrote the same file: the later one's bytes won.
             actual = _digest(init)

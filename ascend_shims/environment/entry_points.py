@@ -11,9 +11,10 @@ import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+
+import msgspec
 
 __all__ = ["GROUP", "EntryPoint", "read_entry_points"]
 
@@ -25,8 +26,7 @@ _BYTES = 1 << 20
 _ENDS = (".dist-info", ".egg-info")
 
 
-@dataclass(frozen=True, slots=True)
-class EntryPoint:
+class EntryPoint(msgspec.Struct, frozen=True):
     """One line of a distribution's entry points, whatever it says."""
 
     name: str

@@ -5,14 +5,18 @@ Neither imports the module nor its parents.
 
 from __future__ import annotations
 
-import ast
+import opcode
 import sys
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
+from types import CodeType
 
 __all__ = ["binds", "find_module"]
+
+_BINDS = (opcode.opmap["STORE_NAME"], opcode.opmap["STORE_GLOBAL"])
+_EXTENDED = opcode.opmap["EXTENDED_ARG"]
 
 
 def find_module(name: str) -> ModuleSpec | None:
@@ -54,41 +58,28 @@ def binds(spec: ModuleSpec, name: str) -> bool | None:
         return None
     try:
         known = Path(spec.origin).stat()
-        bound = _names(spec.origin, known.st_mtime_ns, known.st_size)
-    except (OSError, SyntaxError, ValueError):
+        bound = _names(spec.name, spec.origin, known.st_mtime_ns, known.st_size)
+    except (ImportError, OSError, SyntaxError, ValueError):
         return None
     return None if "*" in bound and name not in bound else name in bound
 
 
 @lru_cache(maxsize=256)
-def _names(path: str, _changed: int, _size: int) -> frozenset[str]:
-    """What a file binds: asked at every plan, and a large one takes a while to read.
+def _names(name: str, path: str, _changed: int, _size: int) -> frozenset[str]:
+    """What the code of a module binds, and `*` where it binds what another one has.
 
-    Raises `OSError`, `SyntaxError` or `ValueError`.
+    The code is at hand from Python's own cache, where parsing a large module takes
+    longer than all the rest of a plan. Raises what getting it raises.
     """
-    return frozenset(_bound(ast.parse(Path(path).read_bytes()).body))
+    code = SourceFileLoader(name, path).get_code(name)
+    assert code is not None
+    star = ["*"] if ("*",) in code.co_consts else []
+    return frozenset([*star, *_bound(code)])
 
 
-def _bound(body: Sequence[ast.stmt]) -> Iterator[str]:
-    for statement in body:
-        if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
-            yield statement.name
-        elif isinstance(statement, (ast.Import, ast.ImportFrom)):
-            for item in statement.names:
-                yield item.asname or item.name.partition(".")[0]
-        else:
-            yield from _assigned(statement)
-            for inner in ("body", "orelse", "finalbody"):
-                yield from _bound(getattr(statement, inner, ()))
-            for part in ("handlers", "cases"):
-                for inside in getattr(statement, part, ()):
-                    yield from _bound(inside.body)
-
-
-def _assigned(statement: ast.stmt) -> Iterator[str]:
-    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
-    targets += [item.optional_vars for item in getattr(statement, "items", ())]
-    for one in filter(None, targets):
-        for node in ast.walk(one):
-            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                yield node.id
+def _bound(code: CodeType) -> Iterator[str]:
+    extended = 0
+    for operation, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        if operation in _BINDS:
+            yield code.co_names[extended | argument]
+        extended = (extended | argument) << 8 if operation == _EXTENDED else 0

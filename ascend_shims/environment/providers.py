@@ -15,16 +15,16 @@ of its class, the plugin runs nothing and closes nothing. Nothing is imported he
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
 from typing import Literal
+
+import msgspec
 
 from .modules import find_module
 
 __all__ = ["Claim", "Closing", "Providers", "read_providers"]
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(msgspec.Struct, frozen=True):
     """A place in a plugin that closes a gap, if there is such a place."""
 
     symbol: str
@@ -41,8 +41,7 @@ class Claim:
         return self.module.partition(".")[0]
 
 
-@dataclass(frozen=True, slots=True)
-class Closing:
+class Closing(msgspec.Struct, frozen=True):
     """What answers to a claim."""
 
     symbol: str
@@ -50,13 +49,12 @@ class Closing:
     told_by: Literal["source", "class"]
 
 
-@dataclass(frozen=True, slots=True)
-class Providers:
+class Providers(msgspec.Struct, frozen=True):
     """What the installed plugins do in the place of patches."""
 
-    closing: Mapping[Claim, Closing] = field(default_factory=dict)
+    closing: Mapping[Claim, Closing] = msgspec.field(default_factory=dict)
     """Of the claims, those that hold."""
-    before: Mapping[str, str] = field(default_factory=dict)
+    before: Mapping[str, str] = msgspec.field(default_factory=dict)
     """By upstream's method, `package.module:Class.name`: an override that never calls
     it, so that a patch of the method would not run."""
     watched: frozenset[str] = frozenset()

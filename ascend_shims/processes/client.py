@@ -6,8 +6,9 @@ import json
 import os
 import socket
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import Any, TypeVar
+
+import msgspec
 
 from ..states import State
 from .address import ASKS_STATES, address, is_trusted, listening, peer
@@ -19,8 +20,7 @@ _T = TypeVar("_T")
 _STATES = frozenset(state.value for state in State)
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(msgspec.Struct, frozen=True):
     """What one process said."""
 
     pid: int

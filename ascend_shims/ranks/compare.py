@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from ..errors import ShimsError
 from .told import GapTold, RankTold
@@ -19,8 +20,7 @@ _CURE = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
+class Ranks(msgspec.Struct, frozen=True):
     """Ranks that agree."""
 
     ranks: tuple[RankTold, ...]
@@ -36,8 +36,7 @@ class Ranks:
         return tuple(one.plan for one in self.ranks)
 
 
-@dataclass(frozen=True, slots=True)
-class Difference:
+class Difference(msgspec.Struct, frozen=True):
     """One thing in which ranks differ."""
 
     gap: str | None

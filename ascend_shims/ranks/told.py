@@ -6,7 +6,8 @@ import json
 import os
 import socket
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+
+import msgspec
 
 from ..states import State
 
@@ -16,8 +17,7 @@ _IN_FORCE = frozenset({State.APPLIED, State.PENDING, State.PARTIAL})
 """How far a gap has got differs with what a process has imported so far."""
 
 
-@dataclass(frozen=True, slots=True)
-class GapTold:
+class GapTold(msgspec.Struct, frozen=True):
     """One gap on one rank."""
 
     id: str
@@ -36,8 +36,7 @@ class GapTold:
         return "off"
 
 
-@dataclass(frozen=True, slots=True)
-class RankTold:
+class RankTold(msgspec.Struct, frozen=True):
     """One rank."""
 
     rank: int
@@ -48,7 +47,7 @@ class RankTold:
     gaps: tuple[GapTold, ...] = ()
 
     def as_text(self) -> str:
-        return json.dumps(asdict(self))
+        return json.dumps(msgspec.to_builtins(self))
 
     @classmethod
     def from_text(cls, rank: int, text: str) -> RankTold:

@@ -179,6 +179,46 @@ def test_names_in_upstream_are_found_there_and_nothing_else_is_searched(
     assert looks == [(world.up,), (world.up,)]
 
 
+def test_when_all_are_found_no_class_is_looked_at(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(references, "_MANY", 0)
+    seen: list[Any] = []
+    near = aliases._near
+
+    def noted(among: Any) -> Any:
+        for owner in near(among):
+            seen.append(owner)
+            yield owner
+
+    monkeypatch.setattr(aliases, "_near", noted)
+    world.upstream(UP, b="from UP.a import f\nclass D:\n    pass\n")
+    world.gap("one", P("a:f"))
+    b = world.import_("b")
+    world.apply()
+    assert b.f(1) == 10
+    assert b in seen
+    assert [one for one in seen if isinstance(one, type)] == []
+
+
+def test_of_one_bound_method_every_name_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is one reference to the function, by however many names."""
+    monkeypatch.setattr(references, "_MANY", 0)
+    world.upstream(
+        UP,
+        b="from UP.a import C\nbound = C().m\n",
+        c="from UP.b import bound\nclass D:\n    kept = bound\n",
+    ).gap("one", P("a:C.m"))
+    b, c = world.import_("b"), world.import_("c")
+    before = world.snapshot()
+    world.apply()
+    assert (b.bound(1), c.bound(1), c.D.kept(1)) == (10, 10, 10)
+    world.revert()
+    assert before.differences(world.snapshot()) == []
+
+
 def test_a_name_elsewhere_is_found_by_a_look_everywhere(
     world: World, looks: list[Any]
 ) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 
 from .indices import device_index
@@ -25,8 +25,7 @@ __all__ = [
 _NAME = "Ascend-in-software"
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceProperties:
+class DeviceProperties(msgspec.Struct, frozen=True):
     """What is known of the device; the names are torch_npu's."""
 
     name: str

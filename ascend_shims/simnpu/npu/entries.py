@@ -7,9 +7,9 @@ captured, with the numbers they had then.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import msgspec
 import torch
 from torch.utils import _pytree as pytree
 
@@ -24,8 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Call", "Constant", "Entry", "Launch", "Operator", "Pass", "Reset", "Set"]
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
+class Call(msgspec.Struct, frozen=True):
     """Arguments of an operator, tensors by reference and numbers by value."""
 
     args: tuple[Any, ...]
@@ -107,8 +106,7 @@ def _finish(work: torch.ScriptObject) -> None:
     c10d.Work.unbox(work).wait()
 
 
-@dataclass(slots=True)
-class Constant:
+class Constant(msgspec.Struct):
     """A tensor that was made from Python numbers: each replay has them afresh."""
 
     made: torch.Tensor
@@ -119,8 +117,7 @@ class Constant:
         self.made.copy_(self.value)
 
 
-@dataclass(slots=True)
-class Launch:
+class Launch(msgspec.Struct):
     """One launch of a kernel that Triton's interpreter runs."""
 
     executor: Any
@@ -135,8 +132,7 @@ class Launch:
         self.executor(*self.args, **self.kwargs)
 
 
-@dataclass(slots=True)
-class Pass:
+class Pass(msgspec.Struct):
     """Wait until an event is recorded."""
 
     gate: Gate
@@ -147,8 +143,7 @@ class Pass:
         watched.waited(stream, self.gate.clock)
 
 
-@dataclass(slots=True)
-class Set:
+class Set(msgspec.Struct):
     """Record an external event."""
 
     gate: Gate
@@ -161,8 +156,7 @@ class Set:
         yield from ()
 
 
-@dataclass(slots=True)
-class Reset:
+class Reset(msgspec.Struct):
     """Clear an external event."""
 
     gate: Gate

@@ -10,9 +10,9 @@ import copy
 import functools
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 
 from . import trees
@@ -22,8 +22,7 @@ from .modes import quiet
 __all__ = ["Hook", "Launching", "Run", "follow", "frozen", "unfollow"]
 
 
-@dataclass(frozen=True, slots=True)
-class Launching:
+class Launching(msgspec.Struct, frozen=True):
     """A launch that is about to happen."""
 
     executor: Any

@@ -16,9 +16,9 @@ import weakref
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
+import msgspec
 import torch
 
 from .errors import MemoryBudgetError, OutOfMemoryError
@@ -111,8 +111,7 @@ def another_storage(memory: torch.Tensor) -> torch.Tensor:
     return torch.from_numpy(memory.numpy())
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Segment:
+class Segment(msgspec.Struct, frozen=True, eq=False):
     """One stretch of memory that the budget was charged for."""
 
     number: int

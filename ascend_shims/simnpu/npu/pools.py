@@ -11,8 +11,8 @@ from __future__ import annotations
 import itertools
 import threading
 import weakref
-from dataclasses import dataclass, field
 
+import msgspec
 import torch
 
 from .errors import CaptureError
@@ -26,21 +26,19 @@ _SMALL = 1 << 20
 Token = tuple[int, int]
 
 
-@dataclass(eq=False, slots=True)
-class _Block:
+class _Block(msgspec.Struct, eq=False):
     offset: int
     size: int
     lent: bool = False
 
 
-@dataclass(eq=False, slots=True)
-class _Cut:
+class _Cut(msgspec.Struct, eq=False):
     """A segment, cut into blocks that cover it in order."""
 
     whole: Segment
     stream: int
     """Memory is reused in the order of a stream, so another one may not have it."""
-    blocks: list[_Block] = field(default_factory=list)
+    blocks: list[_Block] = msgspec.field(default_factory=list)
 
     @property
     def idle(self) -> bool:

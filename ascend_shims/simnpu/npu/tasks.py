@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import threading
 import weakref
-from dataclasses import dataclass
 from typing import Any
+
+import msgspec
 
 from . import capturing, trees
 from .entries import Call, Operator
@@ -29,8 +30,7 @@ _FIXED = frozenset({"workspace", "out"})
 """Arguments that keep their memory even where the operator does not say it writes."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class TaskGroup:
+class TaskGroup(msgspec.Struct, frozen=True, eq=False):
     """What `graph_task_group_end` gives: operators of one graph."""
 
     tasks: tuple[Operator, ...]

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["CANNOT_GO_ON", "ConfigurationError", "ShimsError", "code_of"]
+__all__ = ["CANNOT_GO_ON", "USAGE", "ConfigurationError", "ShimsError", "code_of"]
 
 CANNOT_GO_ON = "cannot-go-on"
 """The code of what the operating system refuses, whichever exception tells it."""
+
+USAGE = "usage"
+"""The code of what the command line itself refuses."""
 
 _WORDS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

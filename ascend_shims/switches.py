@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal, get_args
+
+import msgspec
 
 from .environment.device import DeviceRequest
 from .environment.versions import parse
@@ -39,12 +40,14 @@ Prefer = Literal["plugin", "shims"]
 
 _OURS = re.compile(r"ASCEND_SHIMS?(_.*)?")
 """What a variable is called that is one of ours, or was meant to be."""
+_PREFIX = re.compile(r"ASCEND_SHIMS?_?")
 _REGISTRY = "ASCEND_SHIMS_REGISTRY"
 _REGISTRIES = "ASCEND_SHIMS_REGISTRIES"
 _ALL_REGISTRIES, _NO_REGISTRY = "all", "none"
 
 NAMES = {
-    "ASCEND_SHIMS": "auto (default), on: also gaps that are off by default, off: none",
+    "ASCEND_SHIMS": "auto (default); on, 1, true or yes: also gaps that are off by "
+    "default; off, 0, false or no: none",
     "ASCEND_SHIMS_ALLOW": "packages that another registry may take patches from",
     "ASCEND_SHIMS_ASSUME": "versions to assume, vllm=0.28.0,torch_npu=2.13.0",
     "ASCEND_SHIMS_DEVICE": "auto (default), npu, sim or none",
@@ -92,8 +95,7 @@ class SwitchError(ConfigurationError):
     """A switch names something that does not exist, or has a value it cannot have."""
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
+class Choice(msgspec.Struct, frozen=True):
     """One gap's switch and who set it."""
 
     on: bool | None
@@ -101,8 +103,7 @@ class Choice:
     said_by: str
 
 
-@dataclass(frozen=True, slots=True)
-class Switches:
+class Switches(msgspec.Struct, frozen=True):
     """All choices that were made, as a value."""
 
     mode: Mode = "auto"
@@ -116,8 +117,8 @@ class Switches:
     """Packages that a registry may take its patches from, besides ours."""
     device: DeviceRequest = "auto"
     prefer: Prefer = "plugin"
-    assume: Mapping[str, str] = field(default_factory=dict)
-    said_by: Mapping[str, str] = field(default_factory=dict)
+    assume: Mapping[str, str] = msgspec.field(default_factory=dict)
+    said_by: Mapping[str, str] = msgspec.field(default_factory=dict)
     """Who made a choice, by field, and by gap id for `disable`."""
     complaints: tuple[str, ...] = ()
     """What was written that cannot be understood; the defaults stand instead."""
@@ -176,7 +177,7 @@ class Switches:
             who["only"] = said_by
         if wanted is not None and self.only is not None:
             wanted = _common(wanted, self.only)
-        return replace(
+        return msgspec.structs.replace(
             self,
             only=self.only if wanted is None else wanted,
             disable=self.disable | off,
@@ -188,7 +189,7 @@ class Switches:
 
     def widened(self, gaps: Iterable[str]) -> Switches:
         """These switches without the choice to have `gaps` off."""
-        return replace(self, disable=self.disable - frozenset(gaps))
+        return msgspec.structs.replace(self, disable=self.disable - frozenset(gaps))
 
     def as_environment(self) -> dict[str, str]:
         """The variables that say the same as this value. Defaults are left out."""
@@ -245,11 +246,32 @@ def _common(one: frozenset[str], other: frozenset[str]) -> frozenset[str]:
     return frozenset(here | {name for name in other if _naming(name, one)})
 
 
-def _nearest(word: str, words: Iterable[str]) -> str:
+_CLOSE = 0.6
+"""How much of two short words is alike where one is mistaken for the other."""
+
+
+def _near(word: str, words: Iterable[str], cutoff: float) -> str | None:
     import difflib
 
-    near = difflib.get_close_matches(word, list(words), n=1, cutoff=0.5)
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return next(iter(difflib.get_close_matches(word, list(words), 1, cutoff)), None)
+
+
+def _asked(near: str | None) -> str:
+    return f"; did you mean {near!r}?" if near else ""
+
+
+def _near_value(value: str, words: Iterable[str]) -> str | None:
+    """The one of `words` that a value begins with, or is close to."""
+    listed = list(words)
+    begun = (word for word in listed if len(word) > 2 and value.startswith(word))
+    return next(begun, None) or _near(value, listed, _CLOSE)
+
+
+def _near_name(name: str, names: Iterable[str]) -> str | None:
+    """The one of `names` that is close: what all begin with makes none alike."""
+    tails = {_PREFIX.sub("", one): one for one in names}
+    near = _near(_PREFIX.sub("", name), tails, _CLOSE)
+    return None if near is None else tails[near]
 
 
 def _meant(name: str, known: list[str]) -> str:
@@ -259,7 +281,7 @@ def _meant(name: str, known: list[str]) -> str:
     parts = name.split()
     if len(parts) > 1 and set(parts) <= set(known):
         return f"; separate gaps by commas: {','.join(parts)}"
-    return _nearest(name, known)
+    return _asked(_near(name, known, 0.5))
 
 
 def _list(value: str) -> frozenset[str]:
@@ -287,7 +309,7 @@ class _Reader:
     def complain(self, name: str, value: str, words: Iterable[str]) -> None:
         listed = ", ".join(words)
         self.complaints.append(
-            f"{name}={value} is not understood{_nearest(value, words)} "
+            f"{name}={value} is not understood{_asked(_near_value(value, words))} "
             f"(one of {listed}); the default holds"
         )
 
@@ -321,7 +343,7 @@ def _versions(reader: _Reader) -> dict[str, str]:
 def _strangers(environ: Mapping[str, str]) -> list[str]:
     known = [*NAMES, *sorted(ELSEWHERE)]
     return [
-        f"{name} is not a variable of ascend-shims{_nearest(name, known)}"
+        f"{name} is not a variable of ascend-shims{_asked(_near_name(name, known))}"
         for name in sorted(environ)
         if _OURS.fullmatch(name) and name not in known
     ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 
 from ascend_shims.guard import config
 from ascend_shims.spelling import DETECTORS
+from ascend_shims.spelling import FALSE as FALSE_WORDS
+from ascend_shims.spelling import TRUE as TRUE_WORDS
 from ascend_shims.switches import NAMES, Switches, read_switches
 
 GAPS = ["cos-sin", "kv-cache", "runtime-guard"]
@@ -43,7 +46,7 @@ def test_off_in_any_spelling(value: str) -> None:
     assert (choice.on, choice.said_by) == (False, "ASCEND_SHIMS=off")
 
 
-@pytest.mark.parametrize("value", ["2", "ja", "offf", "-1"])
+@pytest.mark.parametrize("value", ["2", "ja", "maybe", "offf", "-1"])
 @pytest.mark.parametrize("name", ["ASCEND_SHIMS", "ASCEND_SHIMS_STRICT"])
 def test_a_value_that_means_nothing_is_told_and_the_default_holds(
     name: str, value: str
@@ -166,6 +169,18 @@ def test_values_that_others_read_are_looked_at_too(
         f"ASCEND_SHIMS_{name}={value.strip()} is not understood ({expected}); "
         "the default holds",
     )
+
+
+@pytest.mark.parametrize("name", ["FOO", "GAPS", "OFF", "QQQ"])
+def test_what_all_names_begin_with_makes_none_alike(name: str) -> None:
+    assert read_switches({f"ASCEND_SHIMS_{name}": "x"}).complaints == (
+        f"ASCEND_SHIMS_{name} is not a variable of ascend-shims",
+    )
+
+
+def test_every_value_that_is_taken_is_told() -> None:
+    told = re.findall(r"[a-z0-9]+", NAMES["ASCEND_SHIMS"])
+    assert {"auto", *TRUE_WORDS, *FALSE_WORDS} <= set(told)
 
 
 @pytest.mark.parametrize("name", ["ASCEND_SHIM", "ASCEND_SHIM_DISABLE"])

@@ -65,7 +65,7 @@ def _run(arguments: list[str] | None) -> int:
         say("shims: interrupted", err=True)
         return 130
     except click.ClickException as error:
-        # Usage errors are click's own, and say how to call.
+        # Usage errors are click's own, say how to call, and have a code of their own.
         cause = error.__cause__
         shown = error
         if isinstance(cause, ShimsError) and not isinstance(error, click.UsageError):

@@ -110,8 +110,7 @@ class _Lazy(click.Group):
 @click.group(
     cls=_Lazy,
     epilog="Exit codes: 0 all is well, 1 findings, 2 misuse or bad configuration. "
-    "An error that is not about the command line itself ends with a [code]: "
-    "shims explain CODE. More: shims COMMAND --help.",
+    "An error ends with a [code]: shims explain CODE. More: shims COMMAND --help.",
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 @click.version_option(__version__, prog_name="ascend-shims")

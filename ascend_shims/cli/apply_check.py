@@ -6,11 +6,11 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from ..report import registries_of
 from ..states import State
@@ -56,7 +56,7 @@ def command(as_json: bool, registry: Path | None) -> int:
         if not p.wanted and p.gap.id in (plan.switches.only or ())
     ]
     bad = [gap for gap in gaps if gap["state"] not in _GOOD]
-    registries = [asdict(one) for one in registries_of(plan.registry)]
+    registries = msgspec.to_builtins(registries_of(plan.registry))
     left_out = [one for one in registries if one["problem"]]
     answer = {
         "schema": 1,
@@ -98,9 +98,10 @@ def _probe(registry: Path | None) -> dict[str, Any]:
     )
     lines = done.stdout.splitlines()
     if done.returncode or not lines:
-        raise click.ClickException(
-            f"the probe ended with {done.returncode}:\n{done.stderr[-2000:]}"
-        )
+        from ..verify.interpreters import InterpreterError
+
+        why = f"the probe ended with {done.returncode}:\n{done.stderr[-2000:]}"
+        raise click.ClickException(why) from InterpreterError(why)
     answer: dict[str, Any] = json.loads(lines[-1])
     return answer
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from .named import RegistryPath
 from .speech import say
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ _STYLES = {"stale": "yellow", "missing": "red"}
     is_flag=True,
     help="All modules of these top-level packages that got loaded.",
 )
-@click.option("--registry", type=click.Path(path_type=Path), help="Another registry.")
+@click.option("--registry", type=RegistryPath(path_type=Path), help="Another registry.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
 def command(
     modules: tuple[str, ...],

@@ -78,7 +78,10 @@ def command(
     """
     from ..upstream.bisection import bisect
     from ..upstream.sources import Bar
+    from ..upstream.sources.git import prefix_of
 
+    # A folder that is no clone is told before all that is asked of it.
+    prefix_of(repo)
     watched = _asked(gap, symbols, registry, watch_files)
     name = package.replace("-", "_") if package else _package(watched)
     check_package(name, watched)

@@ -10,7 +10,7 @@ import click
 from .completion import gap_ids
 from .named import gap_named
 from .speech import ended, say
-from .upstream import index_options, registry_of, run_of
+from .upstream import besides_gaps, index_options, registry_of, run_of
 
 if TYPE_CHECKING:
     from ..registry import Registry
@@ -64,7 +64,9 @@ def command(
     run, _ = run_of(registry, watch_files, first, **index)
     known, _ = registry_of(registry)
     mine = [one for one in run.watched if one.gap == gap]
-    gap_named(gap, sorted({g.id for g in known.gaps} | {w.gap for w in run.watched}))
+    ids = {g.id for g in known.gaps}
+    besides = {n: r for n, r in besides_gaps(run.watched).items() if n not in ids}
+    gap_named(gap, sorted(ids | {w.gap for w in run.watched}), besides=besides)
     about = package or package_of(last)
     here = [one for one in mine if one.package == about]
     if not here:

@@ -9,7 +9,6 @@ import os
 import platform
 import re
 import sys
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +17,7 @@ import click
 from .. import __file__ as _package_file
 from .. import __version__
 from ..words import is_english, said
+from ..words.folding import ends
 from .here import print_json
 
 if TYPE_CHECKING:
@@ -152,26 +152,21 @@ def _line(out: Console, text: str, style: str = "default") -> None:
 
 
 def _block(out: Console, head: Text, text: Text) -> None:
-    """A text beside its head, broken between words, with nothing behind its lines."""
+    """A text beside its head, broken between words, with nothing behind its lines.
+
+    A word that fits no line is not broken: it may be a path, which is copied.
+    """
     from rich.text import Text
 
     rest = " " * head.cell_len
     width = max(20, out.width - head.cell_len)
     # A command and what it is about are copied together.
     text.plain = _COMMAND.sub(rf"\1{_NO_BREAK}", text.plain)
-    for line in _lines(out, text, width):
-        line.rstrip()
+    for line in text.divide(ends(text.plain, width, whole=True)):
         line.plain = line.plain.replace(_NO_BREAK, " ")
+        line.rstrip()
         out.print(Text.assemble(head, line), soft_wrap=True)
         head = Text(rest)
-
-
-def _lines(out: Console, text: Text, width: int) -> Iterable[Text]:
-    if is_english():
-        return text.wrap(out, width, overflow="fold")
-    from ..words.folding import ends
-
-    return text.divide(ends(text.plain, width))
 
 
 def _sentence(text: str) -> str:

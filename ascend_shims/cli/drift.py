@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,12 +14,16 @@ from .named import OneOf, gaps_named
 from .upstream import (
     FORMATS,
     LEVELS,
+    besides_gaps,
     check_package,
     index_options,
     installed_source,
     run_of,
     search_option,
 )
+
+if TYPE_CHECKING:
+    from ..upstream.watched import Watched
 
 __all__ = ["command"]
 
@@ -97,14 +102,38 @@ def command(
         raise click.UsageError(f"{against} is a release of {about}, and not of {name}")
     check_package(name, run.watched)
     if gaps:
+        _refuse_elsewhere(gaps, run.watched, name)
         known = sorted({one.gap for one in run.watched if one.package == name})
-        chosen = gaps_named(gaps, known, unknown=_relies_on_nothing)
+        chosen = gaps_named(
+            gaps,
+            known,
+            unknown=_relies_on_nothing,
+            besides=besides_gaps(run.watched),
+        )
         run.watched = [one for one in run.watched if one.gap in chosen]
     checked = run.check(installed_source(against, name), name)
     run.save()
     render("json" if as_json else form or "table", checked, everything=everything)
     kinds = {finding.verdict.kind for finding in checked.findings}
     return 1 if kinds & set(LEVELS[fail_on]) else 0
+
+
+def _refuse_elsewhere(
+    gaps: Iterable[str], watched: Iterable[Watched], package: str
+) -> None:
+    """Refuse what relies on other packages alone."""
+    relied: dict[str, set[str]] = {}
+    for one in watched:
+        relied.setdefault(one.gap, set()).add(one.package)
+    for gap in gaps:
+        others = relied.get(gap, {package})
+        if package not in others:
+            raise click.BadParameter(
+                f"{gap} relies on nothing in {package}, but on "
+                f"{' and '.join(sorted(others))}: name a release of that with "
+                "--against",
+                param_hint="'--gap'",
+            )
 
 
 def _relies_on_nothing(name: str) -> str:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+import msgspec
 
 from ..plan import Plan
 from ..switches import SwitchError, Switches, read_switches
+from .named import RegistryPath
 
 __all__ = ["assumed", "own_plan", "own_switches", "print_json", "registry_option"]
 
 registry_option = click.option(
     "--registry",
-    type=click.Path(exists=True, path_type=Path),
+    type=RegistryPath(exists=True, path_type=Path),
     help="Another registry, or a folder of the project that has one.",
 )
 
@@ -53,7 +54,9 @@ def own_switches(
     # Also for a process that is started somewhere else.
     named = registry.absolute() if registry is not None else None
     switches = switches.narrowed(registry=named, said_by="--registry")
-    return replace(switches, assume={**switches.assume, **(assume or {})})
+    return msgspec.structs.replace(
+        switches, assume={**switches.assume, **(assume or {})}
+    )
 
 
 def own_plan(switches: Switches) -> Plan:
@@ -68,7 +71,30 @@ def own_plan(switches: Switches) -> Plan:
     ]
     if unknown:
         raise SwitchError("\n".join(unknown))
+    if any(planned.gap.id == _GUARD for planned in plan.wanted):
+        _check_guard()
     return plan
+
+
+_GUARD = "runtime-guard"
+
+
+def _check_guard() -> None:
+    """Raise `GuardConfigurationError` where the gap that takes them cannot use the
+    guard's settings."""
+    from ..guard.asked import complaints_about
+
+    complaints = complaints_about(os.environ)
+    if complaints:
+        from ..guard.config import GuardConfigurationError
+
+        raise GuardConfigurationError(
+            "\n".join(
+                f"the runtime guard cannot use {complaint}; correct it, or unset "
+                "ASCEND_SHIMS_GUARD"
+                for complaint in complaints
+            )
+        )
 
 
 def _not_asked_about(switches: Switches, plan: Plan) -> list[str]:

@@ -9,7 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..words import said
+from ..words.folding import filled
 from .here import print_json
+from .named import RegistryPath
 from .speech import say
 
 if TYPE_CHECKING:
@@ -22,7 +25,7 @@ __all__ = ["command"]
 @click.argument("gap_id", metavar="ID")
 @click.option(
     "--registry",
-    type=click.Path(exists=True, path_type=Path),
+    type=RegistryPath(exists=True, path_type=Path),
     help="Add to this registry, or to that of the project around a folder.",
 )
 @click.option(
@@ -100,13 +103,15 @@ def _print(made: Made, environ: dict[str, str], steps: list[str]) -> None:
     for path in made.changed:
         say(f"changed  {_short(path)}")
     read = f", as in {made.target.release}" if made.target.release else ""
-    say(f"\n{made.gap} stands before {made.target.name}{read}.")
+    say()
+    _tell(f"{made.gap} stands before {made.target.name}{read}.")
     if made.target.release is None:
-        say("Its source is not installed here, so that its form is a guess.")
-    say("Say in the entry why, and put your code into the module. Next:\n")
+        _tell("Its source is not installed here, so that its form is a guess.")
+    _tell("Say in the entry why, and put your code into the module. Next:")
+    say()
     if environ:
-        said = " ".join(f"{k}={shlex.quote(v)}" for k, v in environ.items())
-        say(f"  export {said}")
+        variables = " ".join(f"{k}={shlex.quote(v)}" for k, v in environ.items())
+        say(f"  export {variables}")
     for step in steps:
         say(f"  {step}")
     if made.place.registry in made.files:
@@ -116,14 +121,25 @@ def _print(made: Made, environ: dict[str, str], steps: list[str]) -> None:
 def _print_entry_point(made: Made) -> None:
     """What has the registry found wherever the project is installed."""
     package = made.place.package
-    say(
-        "\nTo have it found where the project is installed, write into setup.cfg, or "
-        "the like\ninto pyproject.toml, and list the registry as package data:\n"
+    say()
+    _tell(
+        "To have it found where the project is installed, write into setup.cfg, or the "
+        "like into pyproject.toml, and list the registry as package data:"
     )
+    say()
     click.echo("  [options.entry_points]")
     click.echo("  ascend_shims.registries =")
     name = package.partition(".")[0].partition("_")[0].lower()
     click.echo(f"      {name} = {package}")
+
+
+def _tell(text: str) -> None:
+    """Print sentences, folded in a terminal; what is copied is printed whole."""
+    from .render import console
+
+    out, words = console(), said(text)
+    for line in filled(words, out.width) if out.folds else [words]:
+        click.echo(line)
 
 
 def _environ(made: Made) -> dict[str, str]:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterable
-from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 import msgspec
@@ -22,6 +21,7 @@ from .drifted import drifted
 from .foreseen import foresee
 from .here import assumed, own_plan, own_switches, print_json, registry_option
 from .named import gap_named
+from .upstream import again
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -61,6 +61,7 @@ def command(
     ids = [gap.id for gap in plan.registry.gaps]
     if gap_id not in ids:
         _refuse_left_out(gap_id, plan.registry)
+        _refuse_no_gap(gap_id, plan.registry)
         gap_named(gap_id, ids)
     report = the_process().report_on(plan)
     here = report.as_dict()
@@ -94,6 +95,35 @@ def _refuse_left_out(gap_id: str, registry: Registry) -> None:
             raise FoundRegistryError(str(one))
 
 
+def _refuse_no_gap(name: str, registry: Registry) -> None:
+    """Refuse a companion, or what is watched: say what it is, and what shows it."""
+    from ..upstream.baselines import distribution_of
+    from ..upstream.watched import UNPATCHED
+
+    having = [
+        gap.id
+        for gap in registry.gaps
+        if any(one.id == name for one in registry.companions_of(gap))
+    ]
+    if having:
+        _refuse(
+            f"{name} is no gap but a companion, which goes along with "
+            f"{', '.join(having)}; see it with: shims show {having[0]}{again()}"
+        )
+    if name == UNPATCHED and registry.watch:
+        packages = sorted({one.symbol.partition(".")[0] for one in registry.watch})
+        release = f"{distribution_of(packages[0])}@latest"
+        _refuse(
+            f"{name} is no gap but what is relied on without a patch, in "
+            f"{' and '.join(packages)}; see it with: shims drift --gap {name} "
+            f"--against {release} --all{again()}"
+        )
+
+
+def _refuse(why: str) -> NoReturn:
+    raise click.BadParameter(why, param_hint="'GAP'")
+
+
 def _brought_by(
     gap_id: str, registries: Iterable[RegistryReport]
 ) -> dict[str, Any] | None:
@@ -102,7 +132,7 @@ def _brought_by(
     found = (
         one for one in registries if one.namespace == namespace and not one.problem
     )
-    return next(map(asdict, found), None)
+    return next(map(msgspec.to_builtins, found), None)
 
 
 def _elsewhere(gap_id: str) -> list[dict[str, Any]]:

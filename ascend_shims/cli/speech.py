@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from ..errors import USAGE
 from ..words import is_english, said
 
 __all__ = ["Context", "ended", "say", "show_error", "tell"]
@@ -41,6 +42,12 @@ def ended(text: str) -> str:
 class Context(click.Context):
     """Help and usage in the language that is spoken."""
 
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> bool | None:
+        # Of an option without its value click's parser does not say whose it is.
+        if isinstance(error, click.UsageError) and error.ctx is None:
+            error.ctx = self
+        return super().__exit__(kind, error, trace)
+
     def make_formatter(self) -> click.HelpFormatter:
         if is_english():
             return super().make_formatter()
@@ -57,4 +64,5 @@ def show_error(error: click.ClickException) -> None:
         if context.command.get_help_option(context) is not None:
             asked = f"{context.command_path} {context.help_option_names[0]}"
             say(f"Try '{asked}' for help.\n", err=True)
-    tell(f"Error: {error.format_message()}")
+    told = said(f"Error: {error.format_message()}")
+    tell(f"{told} [{USAGE}]" if isinstance(error, click.UsageError) else told)

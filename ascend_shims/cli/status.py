@@ -16,7 +16,7 @@ from ..switches import meant
 from .completion import gap_ids
 from .foreseen import foresee
 from .here import assumed, own_plan, own_switches, print_json
-from .named import OneOf, gaps_named
+from .named import OneOf, RegistryPath, gaps_named
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -40,6 +40,10 @@ class _Choice:
     gaps: tuple[str, ...]
     sort: str
 
+    @property
+    def narrows(self) -> bool:
+        return bool(self.states or self.gaps)
+
     def of(
         self, gaps: list[dict[str, Any]], *, closed_too: bool = False
     ) -> list[dict[str, Any]]:
@@ -52,6 +56,15 @@ class _Choice:
             and (named or gap["status"] == "open")
         ]
         return sorted(shown, key=_SORTS[self.sort])
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What is seen at one moment."""
+
+    report: dict[str, Any]
+    hidden: int
+    """Gaps of the registry that it leaves out."""
 
 
 @click.command("status")
@@ -94,7 +107,7 @@ class _Choice:
     callback=assumed,
     help="Plan for that version; nothing needs to be installed.",
 )
-@click.option("--registry", type=click.Path(path_type=Path), help="Another registry.")
+@click.option("--registry", type=RegistryPath(path_type=Path), help="Another registry.")
 def command(
     everything: bool,
     gaps: tuple[str, ...],
@@ -121,15 +134,16 @@ def command(
         raise click.UsageError("--json and --markdown are two forms: name one of them")
     choice = _Choice(everything, states, gaps, sort)
 
-    def look() -> dict[str, Any]:
+    def look() -> _Look:
         plan = own_plan(own_switches(assume, registry))
         gaps_named(gaps, [gap.id for gap in plan.registry.gaps])
         report = _report(plan, [] if assume else ask_all(), choice)
         if not assume:
             foresee(report, plan)
-        return report
+        return _Look(report, len(plan.registry.gaps) - len(report["gaps"]))
 
-    def print_(report: dict[str, Any]) -> None:
+    def print_(now: _Look) -> None:
+        report = now.report
         if as_json:
             print_json(report)
             return
@@ -138,30 +152,30 @@ def command(
         if markdown:
             click.echo(as_markdown(report), nl=False)
         else:
-            show(report, _next(report, everything))
+            show(report, _next(now, choice))
 
-    report = look()
+    seen = look()
     if watch is None:
-        print_(report)
+        print_(seen)
     else:
-        _keep_looking(look, print_, report, watch)
-    return 1 if _has_fault(report) else 0
+        _keep_looking(look, print_, seen, watch)
+    return 1 if _has_fault(seen.report) else 0
 
 
 def _keep_looking(
-    look: Callable[[], dict[str, Any]],
-    print_: Callable[[dict[str, Any]], None],
-    report: dict[str, Any],
+    look: Callable[[], _Look],
+    print_: Callable[[_Look], None],
+    seen: _Look,
     seconds: float,
 ) -> None:
-    """Prints `report` and what is seen later; Ctrl-C ends it as the user's own wish."""
+    """Prints what is `seen` now and later; Ctrl-C ends it as the user's own wish."""
     try:
         while True:
             # Nothing where the output is no terminal.
             click.clear()
-            print_(report)
+            print_(seen)
             time.sleep(seconds)
-            report = look()
+            seen = look()
     except KeyboardInterrupt:
         click.echo()
 
@@ -190,10 +204,11 @@ def _has_fault(report: dict[str, Any]) -> bool:
     return left_out or any(State(state).is_fault for state in [*own, *others])
 
 
-def _next(report: dict[str, Any], everything: bool) -> str:
+def _next(look: _Look, choice: _Choice) -> str:
     """What one would want to do now."""
     from .upstream import again
 
+    report = look.report
     running = [gap for p in report["processes"] for gap in p.get("gaps", ())]
     same = again()
     for gap in [*report["gaps"], *running]:
@@ -207,6 +222,8 @@ def _next(report: dict[str, Any], everything: bool) -> str:
         return f"Next: {words}   (what an NPU would get)"
     if any(gap["state"] == State.PENDING for gap in report["gaps"]):
         return f"Next: shims apply-check{same}   (would it succeed here?)"
-    if everything and report["gaps"]:
-        return f"Next: shims show {report['gaps'][0]['id']}{same}"
-    return "Next: shims doctor" if everything else f"Next: shims status --all{same}"
+    shown = report["gaps"]
+    if shown and (choice.narrows or not look.hidden):
+        return f"Next: shims show {shown[0]['id']}{same}"
+    all_asked = choice.everything or not look.hidden
+    return "Next: shims doctor" if all_asked else f"Next: shims status --all{same}"

@@ -73,7 +73,10 @@ def _row(process: dict[str, Any]) -> tuple[str, str, str, str]:
     if "gaps" not in process:
         return pid, "?", "?", process["problem"]
     states = [gap["state"] for gap in process["gaps"] if gap["status"] == "open"]
-    return pid, process["role"], process["plan"], tally(states)
+    # Closed ones where nothing else is asked for; none where it is in other states
+    # than those, as a process is that has just begun.
+    states = states or [gap["state"] for gap in process["gaps"]]
+    return pid, process["role"], process["plan"], tally(states) or "none of these"
 
 
 def _faults(processes: list[dict[str, Any]]) -> Iterator[str]:

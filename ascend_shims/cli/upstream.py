@@ -9,16 +9,19 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from .named import RegistryPath
+
 if TYPE_CHECKING:
     from ..registry import Registry
     from ..upstream.run import Run
     from ..upstream.sources import Sources
-    from ..upstream.watched import Watched
+    from ..upstream.watched import Role, Watched
 
 __all__ = [
     "FORMATS",
     "LEVELS",
     "again",
+    "besides_gaps",
     "index_options",
     "open_sources",
     "own_or_none",
@@ -47,7 +50,7 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 _RELIED = (
     click.option(
         "--registry",
-        type=click.Path(exists=True, path_type=Path),
+        type=RegistryPath(exists=True, path_type=Path),
         help="Another registry, or a folder of the project that has one.",
     ),
     click.option(
@@ -145,15 +148,26 @@ def open_sources(
     allow_hosts: tuple[str, ...],
     offline: bool,
 ) -> Sources:
-    """The sources, with what the command line says of the index."""
+    """The sources, with what the command line says of the index.
+
+    Tells the person where nothing of them can be kept for the next command.
+    """
     from ..upstream.sources import Bar, IndexSettings, Sources
+    from .speech import tell
 
     index = IndexSettings(
         index_url=index_url,
         extra_index_urls=list(extra_index_urls) or None,
         allow_hosts=allow_hosts,
     )
-    return Sources(index=index, offline=offline, progress=Bar())
+    sources = Sources(index=index, offline=offline, progress=Bar())
+    refused = sources.cache.refused()
+    if refused:
+        tell(
+            f"nothing of what is read is kept: {refused}; name another folder with "
+            "ASCEND_SHIMS_CACHE [cache-unwritable]"
+        )
+    return sources
 
 
 def run_of(
@@ -263,6 +277,19 @@ def own_or_none(path: Path) -> Path | None:
     from ..registry import packaged
 
     return None if path == packaged() else path
+
+
+def besides_gaps(watched: Iterable[Watched]) -> dict[str, Role]:
+    """The names in `watched` that are no gaps, and what they are."""
+    known: dict[str, set[Role]] = {}
+    for one in watched:
+        known.setdefault(one.gap, set()).add(one.role)
+    # A watch file may add to what a gap or a companion relies on.
+    return {
+        name: "companion" if "companion" in roles else "watch"
+        for name, roles in known.items()
+        if "gap" not in roles
+    }
 
 
 def check_package(package: str, watched: Iterable[Watched]) -> None:

@@ -6,17 +6,18 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+import msgspec
 
 from ..environment.distributions import module_file
 from ..errors import code_of
 from ..switches import SwitchError
 from .completion import gap_ids
 from .here import own_plan, own_switches, print_json
+from .named import RegistryPath, gaps_named
 from .speech import say
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ _SHOWN = 20
 
 @click.command("verify")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
-@click.option("--registry", type=click.Path(path_type=Path), help="Another registry.")
+@click.option("--registry", type=RegistryPath(path_type=Path), help="Another registry.")
 @click.option(
     "--timeout",
     type=click.FloatRange(min=0, min_open=True),
@@ -156,12 +157,10 @@ def _plan(registry: Path | None, gaps: tuple[str, ...]) -> tuple[Switches, Plan]
             "verify"
         )
     if plan.environment.device.kind == "none":
-        switches = replace(switches, device="sim")
+        switches = msgspec.structs.replace(switches, device="sim")
     known = [gap.id for gap in plan.registry.gaps]
+    gaps_named(gaps, known, where="GAP")
     wanted = switches.narrowed(only=gaps or known, said_by=_CHOSEN)
-    unknown = wanted.unknown(known)
-    if unknown:
-        raise SwitchError("\n".join(unknown))
     return switches, the_process().plan(wanted)
 
 

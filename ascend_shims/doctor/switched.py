@@ -27,7 +27,7 @@ _REGISTRY = "registry"
 OURS = frozenset({*NAMES, *ELSEWHERE})
 """Every variable that something of ours reads."""
 
-_MEANT = re.compile(r"did you mean '([^']+)'")
+_MEANT = re.compile(r"; did you mean '([^']+)'\?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,8 @@ class SwitchesSeen:
     off: bool = False
     guard: tuple[str, ...] = ()
     """What of the runtime guard's settings cannot be used."""
+    cache: str | None = None
+    """Why nothing that is read of releases can be kept."""
 
 
 def switches_of(environ: Mapping[str, str]) -> tuple[Switch, ...]:
@@ -126,6 +128,13 @@ def judge_switches(seen: SwitchesSeen, registry: RegistrySeen) -> Iterator[Findi
             f"the runtime guard cannot use {complaint}",
             "correct it, or unset ASCEND_SHIMS_GUARD",
         )
+    if seen.cache:
+        yield notice(
+            _AREA,
+            "cache-unwritable",
+            f"nothing of what is read of releases is kept: {seen.cache}",
+            "name another folder: export ASCEND_SHIMS_CACHE=FOLDER",
+        )
     for switch in seen.switches:
         yield ok(
             _AREA, "switch", f"{switch.name}={switch.value.strip()} ({switch.source})"
@@ -149,6 +158,7 @@ def _complaint(complaint: str) -> Finding:
         fix = _meant(complaint) or f"unset {name}; README.md lists the variables"
         return problem(_AREA, "switch-unknown", f"{seen}: it does nothing", fix)
     said = complaint.replace("; the default holds", "")
+    seen = _MEANT.sub("", said) if "one of " in said else seen
     fix = _meant(complaint, name) or f"correct it, or unset {name}"
     if "one of " not in said:
         fix = f"{said.partition('; ')[2] or fix}"
@@ -176,9 +186,12 @@ def _stranger(name: str) -> Finding:
 
 def _found(seen: FoundSeen) -> Finding:
     if seen.problem is None:
-        gaps = "1 gap" if seen.gaps == 1 else f"{seen.gaps} gaps"
-        said = f"{gaps} of {seen.namespace}, {seen.path}"
-        return ok(_REGISTRY, "registry-found", f"{said} ({seen.distribution})")
+        said = (
+            f"{seen.gaps} gaps of {seen.namespace}, {seen.path} ({seen.distribution})"
+        )
+        if seen.gaps == 1:
+            said = f"1 gap of {seen.namespace}, {seen.path} ({seen.distribution})"
+        return ok(_REGISTRY, "registry-found", said)
     reason, _, fix = seen.problem.rpartition("; ")
     by = f" of {seen.distribution}" if seen.distribution else ""
     return problem(

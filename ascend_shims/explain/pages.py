@@ -98,8 +98,14 @@ def _page(group: str, text: str, examples: Mapping[str, str]) -> Page:
 def _in_words(example: str) -> str:
     """What is typed stays; what is answered is said in the language that is spoken."""
     return "\n".join(
-        line if line.startswith("$ ") else said(line) for line in example.splitlines()
+        line if line.startswith("$ ") else _said(line) for line in example.splitlines()
     )
+
+
+def _said(line: str) -> str:
+    """As the command line puts it: a usage error's code comes behind its sentence."""
+    sentence, code, rest = line.partition(" [usage]")
+    return f"{said(sentence)}{code}{rest}" if code else said(line)
 
 
 def _joined(text: str) -> str:

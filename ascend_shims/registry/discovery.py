@@ -22,7 +22,10 @@ _TABLE = "ascend-shims"
 _BYTES = 1 << 20
 _DEEP = 4
 """Levels below a project's folder at which its packages lie, `src` counted."""
+_MOST = 50_000
+"""Files and folders that are looked at there: a project has some thousands."""
 _NOT_CODE = ("build", "dist", "docs", "node_modules", "test", "tests")
+_SAY = "name its file, or the folder of its project"
 
 
 class DiscoveryError(ConfigurationError):
@@ -55,14 +58,19 @@ def in_folder(folder: Path) -> Path:
     """The registry of a project whose folder somebody named.
 
     Where `discover()` finds none, the only one in a package below: that is where
-    `shims new-gap` begins one. Raises `DiscoveryError`.
+    `shims new-gap` begins one; not in all that a machine has. Raises `DiscoveryError`.
     """
     found = discover_or_none(folder)
     if found is not None:
         return found
-    below = sorted(_below(_folder(folder)))
+    top = _folder(folder)
+    if top.parent == top:
+        raise DiscoveryError(
+            f"no registry in {top}, and none is looked for below; {_SAY}"
+        )
+    below = sorted(_below(top))
     if len(below) > 1:
-        listed = ", ".join(str(one.relative_to(_folder(folder))) for one in below)
+        listed = ", ".join(str(one.relative_to(top)) for one in below)
         raise DiscoveryError(
             f"there are several registries in {folder}: {listed}; name one of them"
         )
@@ -70,7 +78,7 @@ def in_folder(folder: Path) -> Path:
 
 
 def _below(folder: Path) -> Iterator[Path]:
-    top = len(folder.parts)
+    top, seen = len(folder.parts), 0
     for here, names, files in os.walk(folder):
         place = Path(here)
         if "pyvenv.cfg" in files or len(place.parts) - top >= _DEEP:
@@ -78,6 +86,12 @@ def _below(folder: Path) -> Iterator[Path]:
         names[:] = [
             name for name in names if not name.startswith(".") and name not in _NOT_CODE
         ]
+        seen += len(names) + len(files)
+        if seen > _MOST:
+            raise DiscoveryError(
+                f"more than {_MOST:,} files are in {folder}, too many to look for a "
+                f"registry among them; {_SAY}"
+            )
         yield from (place / name for name in _NAMES if name in files)
 
 

@@ -52,14 +52,20 @@ def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
             "`package`",
         )
         return
-    own = _OWN if package.is_default and not complete else None
-    if own and outline.home:
-        own = f"write `package: {outline.home}` at the top of the registry"
+    fix = _OWN if package.is_default and not complete else None
+    if fix and outline.home:
+        fix = f"write `package: {outline.home}` at the top of the registry"
     ids = Counter(gap.id.value for gap in gaps if gap.id)
+    misplaced = None if package.is_default else _misplaced(package, locations, gaps)
+    if misplaced:
+        yield misplaced
+        gaps = []
+    elif not package.is_default and len(ids) == 1:
+        fix = "its names are expected there: add `{module}.py`, or correct `package`"
     for gap in gaps:
         # Of several of one id nobody knows whose module it is.
         if gap.id and ids[gap.id.value] == 1:
-            yield from _missing(gap, package.value, locations, own)
+            yield from _missing(gap, package.value, locations, fix)
     if complete and all(gap.id for gap in outline.patched):
         known = {gap.module for gap in outline.patched}
         for module in sorted(_modules(locations) - known):
@@ -69,6 +75,41 @@ def findings(outline: Outline, *, complete: bool) -> Iterator[Finding]:
                 f"add a gap `{module.replace('_', '-')}`, or remove the file",
                 on_key=True,
             )
+
+
+def _misplaced(
+    package: Text, locations: list[str], gaps: list[OutlinedGap]
+) -> Finding | None:
+    """That the package is the wrong one, and not each of several gaps."""
+    modules = [gap.module for gap in gaps if gap.module]
+    there = (_find(f"{package.value}.{one}", locations) for one in modules)
+    if len(modules) < len(gaps) or any(there):
+        return None
+    meant = _having(modules, package.value, locations)
+    if meant is None and len(modules) < 2:
+        return None
+    return Finding(
+        package.place,
+        f"no gap has its module in the package `{shown(package.value)}`",
+        f"did you mean `{shown(meant)}`?"
+        if meant
+        else "correct `package`, or add a module for each gap, such as "
+        f"`{modules[0]}.py`",
+    )
+
+
+def _having(modules: list[str], package: str, locations: list[str]) -> str | None:
+    """A package right beneath, around or beside this one that has all the modules."""
+    parent = package.rpartition(".")[0]
+    places = [(package, locations), (parent, _locate(parent) or [])]
+    for name, folders in places:
+        for folder in map(Path, folders):
+            for one in (folder, *sorted(folder.glob("*/"))):
+                if one.name.isidentifier() and all(
+                    (one / f"{module}.py").is_file() for module in modules
+                ):
+                    return name if one == folder else f"{name}.{one.name}"
+    return None
 
 
 def source_of(package: str, module: str) -> tuple[str, str] | None:

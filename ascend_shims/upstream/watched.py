@@ -27,9 +27,13 @@ from .contract import How, Reliance, RelianceError
 from .facts.signature import Shape
 from .ours import Ours, Replacements
 
-__all__ = ["Watched", "Way", "from_file", "from_registry"]
+__all__ = ["UNPATCHED", "Role", "Watched", "Way", "from_file", "from_registry"]
 
 Way: TypeAlias = How | Literal["removal_probe"]
+Role: TypeAlias = Literal["gap", "companion", "watch"]
+
+UNPATCHED = "watch"
+"""What stands in the place of a gap's id where there is none."""
 
 _HOW_OF_KIND: Mapping[str, How] = {
     "wrap": "wraps_function",
@@ -70,6 +74,8 @@ class Watched:
     """Of a removal probe: its signs in one package."""
     landed: bool = False
     """The gap has landed, so that its probe has to hold."""
+    role: Role = "gap"
+    """What `gap` is the name of."""
 
     @property
     def package(self) -> str:
@@ -154,13 +160,14 @@ def from_registry(registry: Registry, path: Path) -> list[Watched]:
         ranges = (reliance.versions,)
         found.append(
             Watched(
-                "watch",
+                UNPATCHED,
                 reliance.how,
                 (reliance.symbol,),
                 at,
                 str(path),
                 ranges,
                 by_keyword=reliance.by_keyword,
+                role="watch",
             )
         )
     return found
@@ -178,6 +185,7 @@ def _of_patch(
     # A companion serves no releases but those of the gaps that have it.
     claims = gap.versions if isinstance(gap, Gap) else {}
     filled = 1 if isinstance(gap, Gap) else 3
+    role: Role = "gap" if isinstance(gap, Gap) else "companion"
     how = _HOW_OF_KIND.get(patch.kind)
     if how is not None:
         if patch.swap_is_safe:
@@ -195,6 +203,7 @@ def _of_patch(
                 None if patch.kind == "decorate" else ours.named(patch.replacement),
                 is_copy=patch.kind == "replace",
                 skipped=filled if patch.kind == "wrap" else 0,
+                role=role,
             )
         )
     for number, reliance in enumerate(patch.relies_on):
@@ -213,6 +222,7 @@ def _of_patch(
                 if reliance.how == "calls"
                 else (),
                 is_copy=reliance.copy is not None,
+                role=role,
             )
         )
     return found
@@ -258,7 +268,7 @@ class _Row(msgspec.Struct):
 
     symbol: str
     how: str
-    gap: str = "watch"
+    gap: str = UNPATCHED
     versions: dict[str, str] = {}
     by_keyword: bool = False
 
@@ -295,6 +305,7 @@ def from_file(path: Path) -> list[Watched]:
                 str(path),
                 (row.versions,),
                 by_keyword=row.by_keyword,
+                role="watch",
             )
         )
     return found

@@ -31,9 +31,13 @@ def padded(text: str, width: int) -> str:
     return text + " " * (width - columns(text))
 
 
-def fold(text: str, width: int) -> list[str]:
-    """The lines of a paragraph that is no wider than `width` columns."""
-    starts = [0, *ends(text, width)]
+def fold(text: str, width: int, *, whole: bool = False) -> list[str]:
+    """The lines of a paragraph that is no wider than `width` columns.
+
+    Args:
+        whole: but for words that fit no line, which are copied as a whole.
+    """
+    starts = [0, *ends(text, width, whole=whole)]
     return [
         text[at:to].strip(" ")
         for at, to in zip(starts, [*starts[1:], len(text)], strict=True)
@@ -46,11 +50,11 @@ def filled(text: str, width: int) -> list[str]:
         return textwrap.wrap(
             text, width, break_long_words=False, break_on_hyphens=False
         )
-    return fold(text, width)
+    return fold(text, width, whole=True)
 
 
-def ends(text: str, width: int) -> list[int]:
-    """Where in a text lines end, but for the last one."""
+def ends(text: str, width: int, *, whole: bool = False) -> list[int]:
+    """Where in a text lines end, but for the last one. `whole`: not within a word."""
     found: list[int] = []
     taken = 0
     for piece in _PIECE.finditer(text):
@@ -60,7 +64,7 @@ def ends(text: str, width: int) -> list[int]:
         if taken and taken + bare > width:
             found.append(piece.start())
             taken = 0
-        if bare > width:
+        if bare > width and not whole:
             cuts, taken = _cut(piece[0], width)
             found += [piece.start() + cut for cut in cuts]
             continue

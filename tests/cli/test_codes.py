@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from subprocess import CompletedProcess
 from typing import Any
 
 import click
 import pytest
 
-from ascend_shims.cli import app, main
+from ascend_shims.cli import app, apply_check, main
 from ascend_shims.errors import ShimsError
 from ascend_shims.explain import all_pages
 from ascend_shims.verify.interpreters import InterpreterError
@@ -57,12 +58,43 @@ def test_every_mistake_has_a_line_with_the_code(shims: Any, project: Path) -> No
     assert all(one.endswith(" [registry]") for one in lines)
 
 
-def test_usage_errors_keep_their_form(shims: Any) -> None:
-    done = shims("show", "lod")
-    assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (
-        "Error: Invalid value for 'GAP': no gap is called 'lod'; did you mean loud?"
-    )
+@pytest.mark.parametrize(
+    ("words", "command", "said"),
+    [
+        (
+            ["show", "lod"],
+            "shims show",
+            "Error: Invalid value for 'GAP': no gap is called 'lod'; did you mean "
+            "loud? [usage]",
+        ),
+        (
+            ["status", "--gap"],
+            "shims status",
+            "Error: Option '--gap' requires an argument. [usage]",
+        ),
+        (
+            ["status", "--gap"],
+            "shims status",
+            "错误：选项 '--gap' 需要一个值。 [usage]",
+        ),
+        (["show"], "shims show", "Error: Missing argument 'GAP'. [usage]"),
+        (["--registry"], "shims", "Error: No such option"),
+        (["statu"], "shims", "Error: No such command 'statu'. Did you mean 'status'?"),
+    ],
+)
+def test_usage_errors_say_how_to_call_and_have_a_code(
+    shims: Any, words: list[str], command: str, said: str
+) -> None:
+    chinese = said.startswith("错误")
+    extra = {"ASCEND_SHIMS_LANG": "zh_CN" if chinese else "en", "COLUMNS": "400"}
+    done = shims(*words, extra={**extra, "PYTHONIOENCODING": "utf-8"})
+    assert (done.returncode, done.stdout) == (2, "")
+    usage, help_, empty, *message = done.stderr.splitlines()
+    assert usage.startswith(f"{'用法：' if chinese else 'Usage: '}{command} ")
+    assert f"'{command} -h'" in help_ and not empty
+    assert len(message) == 1 and message[0].startswith(said)
+    assert message[0].endswith(" [usage]")
+    assert "usage" in CODES
 
 
 def test_what_the_system_refuses_has_a_code(shims: Any, project: Path) -> None:
@@ -125,3 +157,19 @@ def test_whatever_is_ours_is_one_message(
     monkeypatch.setattr(app._Lazy, "get_command", lambda *_: command)
     assert main(["status"]) == code
     assert capsys.readouterr().err == f"{said}\n"
+
+
+def test_a_probe_that_does_not_answer_has_a_code(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    dead = CompletedProcess([], 3, "", "out of memory")
+    monkeypatch.setattr(apply_check.subprocess, "run", lambda *_, **__: dead)
+    with pytest.raises(click.ClickException) as error:
+        apply_check._probe(None)
+    capsys.readouterr()
+    command = _raises(error.value, error.value.__cause__)
+    monkeypatch.setattr(app._Lazy, "get_command", lambda *_: command)
+    assert main(["apply-check"]) == 1
+    assert capsys.readouterr().err == (
+        "Error: the probe ended with 3:\nout of memory [interpreter]\n"
+    )

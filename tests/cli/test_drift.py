@@ -113,6 +113,82 @@ def test_the_table_says_what_to_do_next(drift: Any) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("symbol", "version", "suggested"),
+    [
+        ("madeup.core:anser", "1.0", "shims matrix"),
+        ("madeup.core:anser", "1.4", "shims matrix"),
+        ("madeup.core:answer", "1.4", "shims diff watch --to madeup==1.4"),
+    ],
+)
+def test_a_diff_is_suggested_where_it_shows_something(
+    drift: Any, tmp_path: Path, symbol: str, version: str, suggested: str
+) -> None:
+    watch = tmp_path / "watch.jsonl"
+    watch.write_text(json.dumps({"symbol": symbol, "how": "calls"}))
+    words = (*_against(version), "--watch", str(watch), "--gap", "watch")
+    done = drift("drift", *words, extra={"COLUMNS": "4000"})
+    assert done.returncode == 1, done.stderr
+    assert done.stdout.splitlines()[-1].startswith(f"Next: {suggested} ")
+    if suggested.startswith("shims diff"):
+        shown = drift("diff", "watch", "--to", "madeup==1.4", *words[2:6])
+        assert shown.returncode == 1, shown.stderr
+
+
+def test_of_several_that_broke_one_with_a_diff_is_suggested(
+    drift: Any, tmp_path: Path
+) -> None:
+    watch = tmp_path / "watch.jsonl"
+    watch.write_text('{"symbol": "madeup.a:b", "how": "calls", "gap": "a-first"}\n')
+    words = (*_against("1.4"), "--watch", str(watch))
+    done = drift("drift", *words, extra={"COLUMNS": "4000"})
+    assert "Next: shims diff loud --to madeup==1.4" in done.stdout
+    assert "3 broken" in done.stdout
+
+
+@pytest.mark.parametrize("command", [["drift", "--gap", "zzz"], ["diff", "zzz"]])
+def test_companions_and_what_is_watched_are_not_called_gaps(
+    shims: Any, tmp_path: Path, command: list[str]
+) -> None:
+    watch = tmp_path / "watch.jsonl"
+    watch.write_text(
+        '{"symbol": "vllm.config:f", "how": "calls"}\n'
+        '{"symbol": "vllm.config:f", "how": "calls", "gap": "kv-cache"}\n'
+        '{"symbol": "vllm.config:f", "how": "calls", "gap": "mine"}\n'
+    )
+    words = [*command, "--offline", "--watch", str(watch)]
+    done = shims(*words, extra={"ASCEND_SHIMS_REGISTRY": None})
+    assert done.returncode == 2
+    gaps, companions, watched = done.stderr.strip().splitlines()[-1].split("; ")[1:]
+    assert gaps.startswith("there are ") and "kv-cache" in gaps
+    assert not {"compile-key", "rank-agreement", "watch", "mine"} & {
+        *gaps.removeprefix("there are ").split(", ")
+    }
+    assert companions == "companions of gaps: compile-key, rank-agreement"
+    assert watched == "watched without a patch: mine, watch [usage]"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["kv-cache", "--against", "torch==2.9"],
+            "kv-cache relies on nothing in torch, but on vllm and vllm_ascend",
+        ),
+        (["watch"], "watch relies on nothing in vllm, but on torch_npu and"),
+    ],
+)
+def test_what_is_relied_on_elsewhere_is_not_said_to_be_nothing(
+    shims: Any, words: list[str], said: str
+) -> None:
+    done = shims(
+        "drift", "--offline", "--gap", *words, extra={"ASCEND_SHIMS_REGISTRY": None}
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "name a release of that with --against" in done.stderr
+
+
 def test_fail_on_decides_the_exit_code(drift: Any) -> None:
     never = drift("drift", *_against("1.4"), "--fail-on", "never")
     assert never.returncode == 0

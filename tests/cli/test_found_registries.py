@@ -343,3 +343,30 @@ def test_one_that_names_a_gap_of_ours_can_be_checked_alone(
     assert done.returncode == 0, done.stderr
     told = _drift(shims, project, "--registry", str(plugin))
     assert [f["verdict"] for f in told["findings"]] == ["identical"]
+
+
+@pytest.mark.parametrize(
+    "words", [("lock",), ("drift",), ("show", "loud"), ("verify",)]
+)
+def test_a_namespace_is_no_registry_and_which_is_meant_is_told(
+    words: tuple[str, ...], shims: Any, plugin: Path
+) -> None:
+    done = shims(*words, "--registry", "acme")
+    assert done.returncode == 2
+    assert (
+        "Invalid value for '--registry': acme is the namespace of an installed plugin, "
+        f"and no file; name its registry: --registry {plugin}"
+    ) in done.stderr
+
+
+def test_what_is_no_namespace_is_no_path(shims: Any, plugin: Path) -> None:
+    done = shims("lock", "--registry", "acm")
+    assert "Invalid value for '--registry': Path 'acm' does not exist." in done.stderr
+
+
+def test_a_folder_called_like_a_namespace_is_a_folder(
+    shims: Any, project: Path, plugin: Path
+) -> None:
+    (project / "acme").mkdir()
+    done = shims("lock", "--registry", "acme")
+    assert f"no registry in {project / 'acme'}" in done.stderr

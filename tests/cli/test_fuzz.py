@@ -164,9 +164,7 @@ def is_in_order(said: Said) -> None:
     lines = said.err.rstrip("\n").splitlines()
     assert lines, said
     found = re.search(r"\[([a-z-]+)\]$", lines[-1])
-    # How to call a command says click, in a form of its own.
-    usage = any(line.startswith("Error: ") for line in lines)
-    assert usage or (found is not None and found.group(1) in CODES), said
+    assert found is not None and found.group(1) in CODES, said
 
 
 @settings(QUIET, max_examples=250)

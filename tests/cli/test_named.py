@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 import pytest
 
 from ascend_shims.cli.named import OneOf, gap_named, gaps_named
+from ascend_shims.upstream.watched import Role
 
 IDS = ["cos-sin", "kv-cache", "acme/fast-rope", "acme/deep/er"]
 
@@ -47,6 +50,25 @@ def test_what_is_said_of_a_name_may_be_another_thing() -> None:
 
 
 @pytest.mark.parametrize(
+    ("besides", "said"),
+    [
+        ({}, "there are a, b, c, d"),
+        ({"d": "watch"}, "there are a, b, c; watched without a patch: d"),
+        (
+            {"b": "companion", "d": "watch", "c": "companion"},
+            "there are a; companions of gaps: b, c; watched without a patch: d",
+        ),
+        (dict.fromkeys("abcd", "watch"), "watched without a patch: a, b, c, d"),
+    ],
+)
+def test_what_is_no_gap_is_not_called_one(besides: dict[str, Role], said: str) -> None:
+    assert gaps_named(["d"], "abcd", besides=besides) == {"d"}
+    with pytest.raises(click.BadParameter) as error:
+        gaps_named(["zzz"], "abcd", besides=besides)
+    assert error.value.message == f"no gap is called 'zzz'; {said}"
+
+
+@pytest.mark.parametrize(
     ("word", "said"),
     [
         ("aplied", "did you mean applied? 'aplied' is not one of 'applied', 'off'."),
@@ -59,3 +81,13 @@ def test_of_a_misspelled_word_the_nearest_comes_first(word: str, said: str) -> N
     with pytest.raises(click.BadParameter) as error:
         choice.convert(word, None, None)
     assert error.value.message == said
+
+
+@pytest.mark.parametrize("command", ["show", "verify"])
+def test_every_command_says_the_same_of_a_gap_that_there_is_not(
+    command: str, shims: Any
+) -> None:
+    done = shims(command, "lod")
+    assert done.returncode == 2
+    said = "Invalid value for 'GAP': no gap is called 'lod'; did you mean loud?"
+    assert said in done.stderr

@@ -100,6 +100,8 @@ def _files(home: Path) -> dict[str, str]:
 def _shims(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-m", "ascend_shims", *words],
+        # Without what readline may have set beside it, which is a terminal's width.
+        env={**os.environ},
         cwd=home,
         capture_output=True,
         text=True,
@@ -379,6 +381,33 @@ def test_what_is_printed_and_its_json(home: Path) -> None:
     done = _shims(home, *words)
     assert done.returncode == 2
     assert done.stderr.endswith("choose another id [scaffold]\n")
+
+
+def test_sentences_are_folded_in_a_terminal_and_commands_never(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--target", "madeup.core:Thing.method"]
+    monkeypatch.delenv("COLUMNS", raising=False)
+    whole = _shims(home, "new-gap", "one", *words).stdout.splitlines()
+    sentence = (
+        "To have it found where the project is installed, write into setup.cfg, or the "
+        "like into pyproject.toml, and list the registry as package data:"
+    )
+    assert sentence in whole
+    (home / REGISTRY).unlink()
+    for path in ("acme_npu/shims/one.py", "tests/test_one.py"):
+        (home / path).unlink()
+    monkeypatch.setenv("COLUMNS", "40")
+    folded = _shims(home, "new-gap", "one", *words).stdout
+    lines = folded.splitlines()
+    assert sentence not in lines
+    assert sentence in " ".join(folded.split())
+    wide = [line for line in lines if len(line) > 40]
+    assert wide
+    assert all(line.startswith(("  ", "made     ")) for line in wide)
+    steps = [line for line in whole if line.startswith("  ")]
+    assert [line for line in lines if line.startswith("  ")] == steps
+    assert [line for line in lines if line != line.rstrip()] == []
 
 
 @pytest.mark.vllm

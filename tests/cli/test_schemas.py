@@ -105,7 +105,8 @@ def test_the_command_prints_them(shims: Any) -> None:
     done = shims("schema", "dirft")
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.splitlines()[-1] == (
-        "Error: Invalid value: there is no schema of 'dirft'; did you mean drift?"
+        "Error: Invalid value: there is no schema of 'dirft'; did you mean drift? "
+        "[usage]"
     )
     with pytest.raises(KeyError, match="dirft"):
         schema_text("dirft")

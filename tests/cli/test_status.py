@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from ascend_shims.cli.status import _Choice
-from ascend_shims.cli.status_page import as_markdown
+from ascend_shims.cli.status_page import _row, as_markdown
 
 
 def _states(report: dict) -> dict[str, str]:
@@ -86,6 +86,29 @@ def test_the_next_command_is_about_the_same_registry(shims, project: Path) -> No
     assert done.stdout.splitlines()[-1] == f"Next: shims show loud --registry {mine}"
 
 
+@pytest.mark.parametrize(
+    ("words", "suggested"),
+    [
+        ((), "shims status --all"),
+        (("--state", "failed"), "shims status --all"),
+        (("--all",), "shims show loud"),
+        (("--all", "--state", "failed"), "shims doctor"),
+        (("--gap", "polite"), "shims show polite"),
+        (("--state", "off"), "shims show loud"),
+    ],
+)
+def test_what_adds_nothing_is_not_suggested(shims, words, suggested) -> None:
+    done = shims("status", *words, extra={"ASCEND_SHIMS": "off"})
+    assert done.stdout.splitlines()[-1] == f"Next: {suggested}"
+
+
+def test_all_is_not_suggested_where_all_is_shown(shims, project: Path) -> None:
+    registry = project / "registry.yaml"
+    registry.write_text(registry.read_text().partition("  - id: gone")[0])
+    done = shims("status", extra={"ASCEND_SHIMS": "off"})
+    assert done.stdout.splitlines()[-1] == "Next: shims show loud"
+
+
 def test_what_needs_somebody_comes_first() -> None:
     states = {"a": "applied", "b": "lost", "c": "off", "d": "buried"}
     gaps = [{"id": i, "state": s, "status": "open"} for i, s in states.items()]
@@ -121,8 +144,18 @@ def test_processes_and_their_faults_are_in_the_ticket() -> None:
         "",
         "- 7: loud is lost: a | b",
     ]
+    assert _states_cell([]) == "none of these"
+    assert _states_cell([gaps[1]]) == "1 applied"
+    landed = {"id": "gone", "state": "landed", "reason": "", "status": "landed"}
+    assert _states_cell([landed]) == "1 landed"
+    assert _states_cell([landed, gaps[1]]) == "1 applied"
     nobody = as_markdown({**report, "processes": []})
     assert nobody.splitlines()[5:] == ["No running process carries shims."]
+
+
+def _states_cell(gaps: list[dict]) -> str:
+    """What `shims status` says of a process with these gaps."""
+    return _row({"pid": 7, "role": "worker", "plan": "abc", "gaps": gaps})[-1]
 
 
 def test_watching_ends_by_the_users_wish(environ: dict[str, str]) -> None:
@@ -196,6 +229,21 @@ def test_our_registry_serves_the_releases_it_claims(
         (["status", "--assume", "vllm=???"], {}, "like vllm=0.28.0"),
         (["show", "lou"], {}, "did you mean loud?"),
         (["show", "?"], {}, "loud, polite, gone"),
+        (
+            ["show", "compile-key"],
+            {"ASCEND_SHIMS_REGISTRY": None},
+            "compile-key is no gap but a companion, which goes along with cos-sin, "
+            "kv-cache, npu-graph, extract-hidden-states, profile-run-mc2; see it with: "
+            "shims show cos-sin",
+        ),
+        (
+            ["show", "watch"],
+            {"ASCEND_SHIMS_REGISTRY": None},
+            "watch is no gap but what is relied on without a patch, in torch_npu and "
+            "vllm_ascend; see it with: "
+            "shims drift --gap watch --against torch_npu@latest --all",
+        ),
+        (["show", "watch"], {}, "no gap is called 'watch'"),
         (["run", "--only", "nothing", "--", "true"], {}, "nothing"),
         (["run", "--", "no-such-command"], {}, "no-such-command"),
         (["apply-check"], {"ASCEND_SHIMS_ONLY": "lound"}, "did you mean 'loud'?"),

@@ -87,7 +87,10 @@ def test_the_text_fits_and_is_plain_in_a_pipe(doctor: Doctor, columns: str) -> N
     lines = done.stdout.splitlines()
     assert done.returncode == 1
     assert "\x1b" not in done.stdout
-    assert max(map(len, lines)) <= int(columns)
+    # What fits no line is copied as a whole.
+    wide = [line for line in lines if len(line) > int(columns)]
+    assert [line for line in wide if " " in line.strip()] == []
+    assert all("/" in line or "=" in line or "_" in line for line in wide)
     assert [line for line in lines if line != line.rstrip()] == []
     headings = [line for line in lines if line in ("PROBLEMS", "NOTICES", "FINE")]
     assert headings[0] == "PROBLEMS"
@@ -96,6 +99,37 @@ def test_the_text_fits_and_is_plain_in_a_pipe(doctor: Doctor, columns: str) -> N
     assert "Fix: unset VLLM_PLUGINS" in text
     assert "Fix: write ASCEND_SHIMS_DISABLE instead" in text
     assert "Next: mend the first problem, then: shims doctor" in text
+
+
+@pytest.mark.parametrize("language", ["en", "zh_CN"])
+def test_a_path_is_told_as_a_whole(
+    doctor: Doctor, tmp_path: Path, language: str
+) -> None:
+    registry = tmp_path / "a-folder-with-a-name-that-is-long" / ("registry" * 8)
+    done = doctor(ASCEND_SHIMS_REGISTRY=str(registry), ASCEND_SHIMS_LANG=language)
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    told = [line for line in lines if str(registry) in line]
+    assert told
+    assert all(len(line.split()) == 1 for line in told)
+
+
+def test_a_cache_that_cannot_be_written(doctor: Doctor, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.touch()
+    refused = found(doctor("--json", ASCEND_SHIMS_CACHE=str(file)))["cache-unwritable"]
+    assert refused == {
+        "code": "cache-unwritable",
+        "area": "switches",
+        "verdict": "notice",
+        "seen": "nothing of what is read of releases is kept: "
+        f"{file} cannot be written (Not a directory)",
+        "fix": "name another folder: export ASCEND_SHIMS_CACHE=FOLDER",
+    }
+    for fine in (str(tmp_path / "new"), "off"):
+        assert "cache-unwritable" not in found(
+            doctor("--json", ASCEND_SHIMS_CACHE=fine)
+        )
+    assert not (tmp_path / "new").exists()
 
 
 def test_misuse(doctor: Doctor, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
+import msgspec
 import pytest
 
 from ascend_shims.doctor.cann import CannSeen, Named, Toolkit, judge_cann
@@ -271,12 +272,12 @@ test_vllm = table(
         ("problem", "vllm-unsupported", "no gap", "shims drift --against installed"),
     ),
     (
-        replace(VLLM, found=replace(FOUND, version="0.1.dev1+gabc")),
+        replace(VLLM, found=msgspec.structs.replace(FOUND, version="0.1.dev1+gabc")),
         ("ok", "vllm", "0.1.dev1+gabc", ""),
         ("notice", "vllm-version-unknown", "'0.1.dev1+gabc'", "ASCEND_SHIMS_ASSUME"),
     ),
     (
-        replace(VLLM, found=replace(FOUND, version=None)),
+        replace(VLLM, found=msgspec.structs.replace(FOUND, version=None)),
         ("ok", "vllm", "of unknown version", ""),
         ("notice", "vllm-version-unknown", "nothing tells", "ASCEND_SHIMS_ASSUME"),
     ),
@@ -329,17 +330,25 @@ test_torch = table(
     ),
     # Metadata that says nothing of torch: by the numbers.
     (
-        replace(PAIR, npu=replace(NPU, version="2.9.0.post2"), npu_requires=()),
+        replace(
+            PAIR,
+            npu=msgspec.structs.replace(NPU, version="2.9.0.post2"),
+            npu_requires=(),
+        ),
         GOOD,
         ("problem", "torch-npu-version", "for torch 2.9.0", "'torch==2.9.0'"),
     ),
     (
-        replace(PAIR, npu=replace(NPU, version="2.13.0.post4"), npu_requires=()),
+        replace(
+            PAIR,
+            npu=msgspec.structs.replace(NPU, version="2.13.0.post4"),
+            npu_requires=(),
+        ),
         GOOD,
         ("ok", "torch-npu", "2.13.0.post4", ""),
     ),
     (
-        replace(PAIR, npu=replace(NPU, version="dev"), npu_requires=()),
+        replace(PAIR, npu=msgspec.structs.replace(NPU, version="dev"), npu_requires=()),
         GOOD,
         ("ok", "torch-npu", "dev", ""),
     ),
@@ -551,6 +560,28 @@ test_switches = table(
         PACKAGED,
     ),
     (
+        complaints(ASCEND_SHIMS_STRICT="maybe"),
+        (
+            "problem",
+            "switch-value",
+            "=maybe is not understood (one of 1, true, yes, on, 0, false, no, off): "
+            "the default holds",
+            "correct it, or unset ASCEND_SHIMS_STRICT",
+        ),
+        PACKAGED,
+    ),
+    (
+        complaints(ASCEND_SHIMS_STRICT="yess"),
+        (
+            "problem",
+            "switch-value",
+            "=yess is not understood (one of 1, true, yes, on, 0, false, no, off): "
+            "the default holds",
+            "export ASCEND_SHIMS_STRICT=yes",
+        ),
+        PACKAGED,
+    ),
+    (
         complaints(ASCEND_SHIMS_ASSUME="vllm=new"),
         ("problem", "switch-value", "'vllm=new'", "write it like vllm=0.28.0"),
         PACKAGED,
@@ -562,6 +593,17 @@ test_switches = table(
             "guard-configuration",
             "the runtime guard cannot use guard.yaml: No such file",
             "unset ASCEND_SHIMS_GUARD",
+        ),
+        DEFAULT,
+        PACKAGED,
+    ),
+    (
+        SwitchesSeen((), cache="/proc/x cannot be written (No such file)"),
+        (
+            "notice",
+            "cache-unwritable",
+            "is kept: /proc/x cannot be written (No such file)",
+            "export ASCEND_SHIMS_CACHE=FOLDER",
         ),
         DEFAULT,
         PACKAGED,

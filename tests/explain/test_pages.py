@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 import ascend_shims
 from ascend_shims.cli.app import shims
-from ascend_shims.errors import CANNOT_GO_ON, code_of
+from ascend_shims.errors import CANNOT_GO_ON, USAGE, code_of
 from ascend_shims.explain import GROUPS, Page, all_pages, as_markdown
 from ascend_shims.registry import Registry, load
 from ascend_shims.states import State
@@ -75,7 +75,7 @@ def _expected() -> dict[str, set[str]]:
         "states": {str(state) for state in State},
         "verdicts": set(get_args(VerdictKind)),
         "breakages": set(get_args(Breakage)),
-        "errors": {code_of(name) for name in raised} | {CANNOT_GO_ON},
+        "errors": {code_of(name) for name in raised} | {CANNOT_GO_ON, USAGE},
         "doctor": _findings(),
     }
 
@@ -100,7 +100,9 @@ def test_a_group_has_codes_of_its_own_kind(name: str) -> None:
     there = {page.code for page in PAGES if page.group == name}
     assert there <= expected[name]
     # What is two things has its page with the one that is met more often.
-    shared = {"switch", "registry"} if name == "doctor" else set()
+    shared = (
+        {"switch", "registry", "guard-configuration"} if name == "doctor" else set()
+    )
     assert expected[name] - there == shared
 
 

@@ -32,7 +32,7 @@ if True:
 @pytest.fixture(scope="session", autouse=True)
 def patches_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """`stand_in.patches` with the modules alpha, beta, gamma_ray, delta and e2_4,
-    and torn, which is not Python."""
+    and torn, which is not Python. `stand_in.other` has none."""
     root = tmp_path_factory.mktemp("packages")
     package = root / "stand_in" / "patches"
     package.mkdir(parents=True)
@@ -43,6 +43,8 @@ def patches_package(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     for name in ("alpha", "beta", "gamma_ray", "delta", "e2_4"):
         (package / f"{name}.py").write_text(MODULE)
     (package / "torn.py").write_text("one = two = 1\ndef (\n")
+    (package.parent / "other").mkdir()
+    (package.parent / "other" / "__init__.py").touch()
     sys.path.insert(0, str(root))
     yield
     sys.path.remove(str(root))

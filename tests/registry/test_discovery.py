@@ -231,3 +231,33 @@ def test_above_comes_before_below(make: Make) -> None:
         "repo/.git/", "repo/gap_registry.yaml", "repo/pkg/deep/gap_registry.yaml"
     )
     assert in_folder(root / "repo" / "pkg") == root / "repo" / "gap_registry.yaml"
+
+
+def test_the_whole_machine_is_no_project(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[Path] = []
+    monkeypatch.setattr(os, "walk", lambda top: walked.append(top) or [])
+    with pytest.raises(DiscoveryError) as caught:
+        in_folder(Path("/"))
+    assert str(caught.value) == (
+        "no registry in /, and none is looked for below; name its file, or the folder "
+        "of its project"
+    )
+    assert walked == []
+
+
+def test_more_files_than_a_project_has_are_not_gone_through(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make(
+        "repo/a/gap_registry.yaml", "repo/b/one", "repo/.venv/1", "repo/.venv/2"
+    )
+    # The folders a and b, and a file in each.
+    monkeypatch.setattr(discovery, "_MOST", 4)
+    assert in_folder(root / "repo") == root / "repo/a/gap_registry.yaml"
+    monkeypatch.setattr(discovery, "_MOST", 3)
+    with pytest.raises(DiscoveryError) as caught:
+        in_folder(root / "repo")
+    assert str(caught.value) == (
+        f"more than 3 files are in {root / 'repo'}, too many to look for a registry "
+        "among them; name its file, or the folder of its project"
+    )

@@ -489,7 +489,32 @@ RULES = {
         f"{HEAD}- {{id: §delta-x, {OPEN}, patches: [{{{GOOD}}}]}}\n",
         [
             "the module `stand_in.patches.delta_x` does not exist; "
-            "its names are expected there: add `delta_x.py`"
+            "its names are expected there: add `delta_x.py`, or correct `package`"
+        ],
+    ),
+    "no module of any gap": (
+        HEAD.replace("stand_in.patches", "§stand_in.other")
+        + f"- {{id: one-x, {OPEN}, patches: [{{{GOOD}}}]}}\n"
+        + f"- {{id: two-x, {OPEN}, patches: [{{target: up.m:g, {WRAP}}}]}}\n",
+        [
+            "no gap has its module in the package `stand_in.other`; correct "
+            "`package`, or add a module for each gap, such as `one_x.py`"
+        ],
+    ),
+    "the package above": (
+        HEAD.replace("stand_in.patches", "§stand_in")
+        + f"- {{id: alpha, {OPEN}, patches: [{{{GOOD}}}]}}\n",
+        [
+            "no gap has its module in the package `stand_in`; "
+            "did you mean `stand_in.patches`?"
+        ],
+    ),
+    "the package beside": (
+        HEAD.replace("stand_in.patches", "§stand_in.other")
+        + f"- {{id: alpha, {OPEN}, patches: [{{{GOOD}}}]}}\n",
+        [
+            "no gap has its module in the package `stand_in.other`; "
+            "did you mean `stand_in.patches`?"
         ],
     ),
     "no such module, and no package of its own": (

@@ -720,6 +720,19 @@ def test_misuse(
     assert why in capsys.readouterr().err
 
 
+def test_a_folder_that_is_no_clone_is_told_first(tmp_path: Path, capsys: Any) -> None:
+    watch = tmp_path / "watch.jsonl"
+    rows = [{"symbol": f"{p}.core:answer", "how": "calls"} for p in ("pkg", "other")]
+    watch.write_text("\n".join(map(json.dumps, rows)))
+    words = ("--good", "v1.0", "--watch", str(watch))
+    assert _call("--repo", str(tmp_path), *words) == 2
+    assert capsys.readouterr().err.startswith(f"shims: git in {tmp_path}: fatal: not a")
+    clone = tmp_path / "clone"
+    import_history(clone, [Made((), OK)])
+    assert _call("--repo", str(clone), *words) == 2
+    assert "it relies on other and pkg" in capsys.readouterr().err
+
+
 def test_nothing_that_a_terminal_would_act_on(tmp_path: Path, capsys: Any) -> None:
     evil = "\x1b[2J\x07 cleared"
     root = tmp_path / "upstream"

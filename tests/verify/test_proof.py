@@ -198,7 +198,7 @@ def test_a_version_may_be_assumed_of_what_is_there(town: Town) -> None:
 @pytest.mark.parametrize(
     ("words", "environ", "says"),
     [
-        (["nothing-like-it"], {}, "'nothing-like-it', which is not in the registry"),
+        (["nothing-like-it"], {}, "no gap is called 'nothing-like-it'; there are one"),
         (["--what"], {}, "No such option"),
         ([], {"ASCEND_SHIMS_DEVICE": "abacus"}, "abacus is not understood"),
         ([], {"ASCEND_SHIMS_DISABLE": "tow"}, "'tow', which is not in the registry"),

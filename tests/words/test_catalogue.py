@@ -149,3 +149,17 @@ def test_columns_are_counted_rather_than_characters() -> None:
 
 def test_english_is_filled_as_ever() -> None:
     assert filled("one two … three", 9) == ["one two …", "three"]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("in /a/long/path it is", ["in", "/a/long/path", "it is"]),
+        ("在 /a/long/path 中的", ["在", "/a/long/path", "中的"]),
+        ("/a/long/path，中", ["/a/long/path，", "中"]),
+    ],
+)
+def test_a_word_that_fits_no_line_is_copied_as_a_whole(
+    text: str, lines: list[str]
+) -> None:
+    assert filled(text, 8) == lines

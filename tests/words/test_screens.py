@@ -16,6 +16,14 @@ import pytest
 
 from ascend_shims.cli import main
 from ascend_shims.cli.app import shims as root
+from ascend_shims.doctor.switched import (
+    FoundSeen,
+    RegistrySeen,
+    SwitchesSeen,
+    judge_switches,
+)
+from ascend_shims.words import said as translated
+from ascend_shims.words import speaking
 from ascend_shims.words.folding import columns
 
 from ..cli.conftest import environ, project, shims
@@ -242,6 +250,16 @@ def test_json_has_the_same_keys_codes_and_states(said: Said) -> None:
     assert len(there) > 150
     assert [list(one) for one in here] == [list(one) for one in there]
     assert [one["code"] for one in here] == [one["code"] for one in there]
+
+
+@pytest.mark.parametrize("gaps", [1, 2])
+def test_what_a_plugin_brings_has_the_marks_of_the_language(gaps: int) -> None:
+    brought = FoundSeen("acme", "acme-npu 1.0", "/p/gap_registry.yaml", gaps)
+    registry = RegistrySeen("/r.yaml", "of this toolkit", "ab", 12, found=(brought,))
+    *_, finding = judge_switches(SwitchesSeen(()), registry)
+    with speaking("zh_CN"):
+        told = translated(finding.seen)
+    assert told == f"acme 的 {gaps} 个 gap，/p/gap_registry.yaml（acme-npu 1.0）"
 
 
 # Processes ------------------------------------------------------------------------

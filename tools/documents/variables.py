@@ -66,6 +66,10 @@ def page() -> str:
             "mistake, with the nearest one, and so is a value that is not understood. "
             "A process goes on with the default then, and a command ends with 2."
         ),
+        paragraph(
+            "What is switched on by `1` is so by `true`, `yes` or `on` as well, and "
+            "off by `0`, `false`, `no` or `off`, in capital letters, too."
+        ),
         "## What is applied",
         table(("variable", "meaning"), ((code(k), v) for k, v in NAMES.items())),
     ]

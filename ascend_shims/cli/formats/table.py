@@ -68,10 +68,21 @@ def _places(one: Finding) -> list[str]:
     return [*lines, *(f"see {place}" for place in verdict.evidence[:3])]
 
 
+def _has_diff(one: Finding) -> bool:
+    """Whether `shims diff` has something to compare: what neither release has shows
+    nothing there, nor does a removal probe."""
+    is_there = one.verdict.old is not None or one.verdict.new is not None
+    return is_there and one.watched.how != "removal_probe"
+
+
 def _next(checked: Checked) -> str:
     from ..upstream import again
 
-    broken = [f.watched.gap for f in checked.findings if f.verdict.kind == "broken"]
+    broken = [
+        one.watched.gap
+        for one in checked.findings
+        if one.verdict.kind == "broken" and _has_diff(one)
+    ]
     release = re.fullmatch(r"(\S+) (\d\S*)", checked.release)
     if broken and release:
         return f"Next: shims diff {broken[0]} --to {release[1]}=={release[2]}{again()}"

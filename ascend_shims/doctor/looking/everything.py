@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ...environment.device import find_device
 from ...environment.distributions import find_distribution
+from ...guard.asked import complaints_about
 from ...own_files import is_zipped, text_of
 from ...plan import Plan
 from ...processes.client import Answer, ask_all
@@ -22,6 +23,7 @@ from ...registry.writers import problem_of
 from ...report import registries_of
 from ...states import State
 from ...switches import Switches
+from ...upstream.sources.cache import Cache, cache_directory
 from ..cann import CannSeen
 from ..device import DeviceSeen
 from ..diagnosis import Seen
@@ -218,19 +220,9 @@ def _switches(given: Given) -> SwitchesSeen:
         unknown=switches.unknown(known) if known is not None else (),
         strangers=strangers_of(given.environ),
         off=switches.mode == "off",
-        guard=_guard(given.environ),
+        guard=complaints_about(given.environ),
+        cache=Cache(cache_directory(given.environ)).refused(),
     )
-
-
-def _guard(environ: Mapping[str, str]) -> tuple[str, ...]:
-    """What of the guard's settings file cannot be used; a guard by name is not made."""
-    where = environ.get("ASCEND_SHIMS_GUARD", "").strip()
-    if not where or ":" in where:
-        return ()
-    # It loads what no other command needs.
-    from ...guard.source import SettingsSource
-
-    return tuple(SettingsSource(Path(where)).complaints())
 
 
 def _registry(given: Given) -> RegistrySeen:

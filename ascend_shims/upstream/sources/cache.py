@@ -102,6 +102,21 @@ class Cache:
         self._written(len(data) + _HEADER)
         return True
 
+    def refused(self) -> str | None:
+        """Why nothing can be kept; None where it can, or is not to be.
+
+        Tries, and leaves nothing behind.
+        """
+        if self.root is None:
+            return None
+        # What is missing of the folder is made in the first one that is there.
+        there = next(p for p in (self.root, *self.root.parents) if os.path.lexists(p))
+        try:
+            with tempfile.TemporaryFile(dir=there):
+                return None
+        except OSError as error:
+            return f"{self.root.parent} cannot be written ({error.strerror})"
+
     @contextlib.contextmanager
     def scratch(self) -> Iterator[Path]:
         """An empty file of our own that is gone afterwards, unless renamed."""

@@ -190,3 +190,33 @@ def test_two_writers_one_of_them_killed(tmp_path: Path) -> None:
 )
 def test_where_it_lies(environ: dict[str, str], place: str | None) -> None:
     assert cache_directory(environ) == (Path(place) if place else None)
+
+
+@pytest.mark.parametrize("name", ["new", "new/deep", "link", "."])
+def test_a_folder_that_can_be_written_is_not_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to("there")
+    before = sorted(tmp_path.rglob("*"))
+    assert Cache(tmp_path / name).refused() is None
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("file", "Not a directory"),
+        ("file/below", "Not a directory"),
+        ("gone", "No such file or directory"),
+        ("/proc/shims", "No such file or directory"),
+    ],
+)
+def test_one_that_cannot_is(tmp_path: Path, name: str, why: str) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "gone").symlink_to("nowhere")
+    folder = tmp_path / name
+    assert not Cache(folder).put("kind", "key", data=b"x")
+    assert Cache(folder).refused() == f"{folder} cannot be written ({why})"
+
+
+def test_nothing_is_refused_where_nothing_is_to_be_kept() -> None:
+    assert Cache(None).refused() is None

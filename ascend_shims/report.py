@@ -99,6 +99,7 @@ class Report(msgspec.Struct, frozen=True):
         return "\n".join(f"{gap.id}: {gap.state}: {gap.reason}" for gap in self.gaps)
 
     def state(self, gap_id: str) -> State:
+        """A gap's state when the report was made; `status()` makes a new report."""
         return self[gap_id].state
 
     @property

@@ -33,7 +33,7 @@ def entry() -> NoReturn:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run `shims`. Returns 0 if all is well, 1 for findings, 2 for misuse.
+    """Run `shims`. Returns 0 if all is well, 1 for findings, 2 where it cannot go on.
 
     A message about an error ends with its code, which `shims explain` takes.
     """
@@ -84,5 +84,5 @@ def _run(arguments: list[str] | None) -> int:
     except OSError as error:
         tell(f"shims: cannot go on: {error} [{CANNOT_GO_ON}]")
         sys.stdout = None  # nothing more can be said there
-        return 1
+        return 2
     return int(code)

@@ -8,11 +8,12 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
+from shutil import which
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,6 +33,14 @@ __all__ = ["command"]
 _PROMPTS = [list(range(3, 3 + length)) for length in (5, 17, 33, 9)]
 _TOKENS = 24
 _UPSTREAM = ("vllm", "torch.cuda", "torch.accelerator")
+_SAID = {
+    "guard saw every step": "runtime-guard saw every engine step with shims",
+    "guard saw no stock step": "runtime-guard saw no step without shims",
+    "KV bases aligned while applied": "KV cache at multiples of 2 MiB with shims",
+    "KV bases stock before and after": "KV cache anywhere without shims",
+    "stock objects back": "stock objects back after revert()",
+}
+"""How a check is called on the screen, where JSON has a shorter name."""
 
 
 @dataclass(frozen=True)
@@ -307,17 +316,44 @@ def _print(result: dict[str, Any]) -> None:
     out.print()
     for check, held in result["checks"].items():
         mark = "[green]yes[/green]" if held else "[bold red]NO [/bold red]"
-        out.print(f"{mark}  {check}")
+        out.print(f"{mark}  {_SAID.get(check, check)}")
     rig = result["rig"]
-    out.print(f"\nGraphs replayed   for {', '.join(map(str, rig['graphs']))} tokens")
-    out.print(f"Without the gap   {rig['without_graph_manager']['error']}")
+    out.print(f"\nGraphs replayed      for {', '.join(map(str, rig['graphs']))} tokens")
+    out.print(f"No graph-manager     {rig['without_graph_manager']['error']}")
     bases = result["kv_bases"]
-    out.print(f"First tokens      {result['tokens'][0][:8]}")
-    out.print(f"Steps guarded     {result['guarded_steps']} of {result['steps']}")
+    out.print(f"First tokens         {result['tokens'][0][:8]}")
+    out.print(f"Steps guarded        {result['guarded_steps']} of {result['steps']}")
     for name, listed in bases.items():
-        out.print(f"KV bases {name:<9}{' '.join(listed)}")
+        out.print(f"KV cache, {name:<11}{' '.join(listed)}")
     digest = result["digest"]
-    out.print(f"Digest before     {digest['before']}")
-    out.print(f"Digest after      {digest['after']}  ({result['definitions']} objects)")
+    out.print(f"Upstream, before     {digest['before']}")
+    size = result["definitions"]
+    out.print(f"Upstream, after      {digest['after']}  (digest of {size} objects)")
     for line in result["differences"]:
         out.print(f"  {line}", style="red", markup=False)
+    out.print()
+    for line in _ending(result["checks"]):
+        out.print(line, markup=False, soft_wrap=True)
+
+
+def _ending(checks: Mapping[str, bool]) -> Iterator[str]:
+    """Whether all is well, and what to do next."""
+    failed = [_SAID.get(check, check) for check, held in checks.items() if not held]
+    shims = _typed()
+    if failed:
+        yield "Not as it should be:"
+        yield from (f"  {check}" for check in failed)
+        yield f"Next: {shims} doctor   (what is wrong here)"
+    else:
+        no = len(checks)
+        yield f"All {no} checks hold: shims work here, and leave nothing behind."
+        yield f"Next: {shims} status   (what a new process would get)"
+
+
+def _typed() -> str:
+    """How `shims` is typed here: tools/demo does not put it on the PATH."""
+    if which("shims"):
+        return "shims"
+    path = Path(sys.executable).with_name("shims")
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)

@@ -38,7 +38,8 @@ def foresee(report: dict[str, Any], plan: Plan) -> None:
                 continue
             near = _near(candidates[-1], trees)
             hint = f"; did you mean {near}?" if near else ""
-            gap["reason"] = f"the installed release has no {candidates[-1]}{hint}"
+            missing = f"the installed release has no {candidates[-1]}{hint}"
+            gap["reason"] = f"waits in vain: {missing}"
             break
 
 

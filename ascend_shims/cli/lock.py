@@ -59,6 +59,7 @@ def command(
             "there is no lock yet; name a release, as in `shims lock vllm==0.32.0`"
         )
     baselines = dict(run.lock.baselines)
+    is_missed = False
     for spec in specs:
         if "==" in spec or "@" in spec:
             check_package(package_of(spec), run.watched)
@@ -86,14 +87,14 @@ def command(
         if not getattr(source, "is_far", False):
             # No index may ever have it, and what lies here may be changed.
             keep(run.sources.cache, facts.tree, source)
-        _tell(source, facts, claimed)
+        is_missed |= _tell(source, facts, claimed)
     if check:
         same = baselines == run.lock.baselines
         say("up to date" if same else f"{target.name} is out of date")
         return 0 if same else 1
     save_lock(Lock(baselines), target)
     say(f"written: {target}", err=True)
-    return 0
+    return 1 if is_missed else 0
 
 
 def _refuse_ours(path: Path) -> None:
@@ -107,12 +108,14 @@ def _refuse_ours(path: Path) -> None:
         )
 
 
-def _tell(source: OpenedSource, facts: Baseline, claimed: list[Watched]) -> None:
-    """What was written down, and what there is nothing to write about."""
+def _tell(source: OpenedSource, facts: Baseline, claimed: list[Watched]) -> bool:
+    """Say what was written down, and what there is nothing to write about; whether
+    there is any of that."""
     from ..upstream.near import nearest_symbol
     from ..upstream.texts import Texts
     from ..upstream.tree import Tree
 
+    is_missed = False
     count = len(facts.symbols)
     say(f"{source.label}: {count} {'symbol' if count == 1 else 'symbols'}", err=True)
     for one in claimed:
@@ -123,3 +126,5 @@ def _tell(source: OpenedSource, facts: Baseline, claimed: list[Watched]) -> None
         hint = f"; did you mean {near}?" if near else ""
         missing = f"{source.label} has no {' or '.join(names)}"
         say(f"{missing}, which {one.gap} relies on{hint}", err=True, fg="yellow")
+        is_missed = True
+    return is_missed

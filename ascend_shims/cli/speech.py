@@ -59,6 +59,10 @@ class Context(click.Context):
 def show_error(error: click.ClickException) -> None:
     """What click's own `show()` does, in the language that is spoken, and folded."""
     context = getattr(error, "ctx", None)
+    if context is not None and error.format_message() == context.get_help():
+        # Called without a word: the help is the answer, and no mistake was made.
+        click.echo(error.format_message(), err=True)
+        return
     if context is not None:
         click.echo(context.get_usage(), err=True)
         if context.command.get_help_option(context) is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
+from ..switches import read_switches
 from .finding import Finding, notice, ok, problem
 
 __all__ = ["Told", "VllmProcess", "WatchSeen", "judge_processes"]
@@ -145,8 +146,13 @@ def _why_stock(seen: WatchSeen, one: VllmProcess) -> tuple[str, str] | None:
 
 
 def _different(ours: Mapping[str, str], theirs: Mapping[str, str]) -> str:
-    """How another environment differs, `NAME=value, no NAME`."""
-    names = sorted(n for n in {*ours, *theirs} if n != "VLLM_PLUGINS")
+    """How the switches of another environment differ, `NAME=value, no NAME`.
+
+    What says nothing of a plan does not count: a language, a name or value that is not
+    understood, an empty one.
+    """
+    ours, theirs = (read_switches(one).as_environment() for one in (ours, theirs))
+    names = sorted({*ours, *theirs})
     said = [
         f"{name}={theirs[name]}" if name in theirs else f"no {name}"
         for name in names
@@ -200,7 +206,7 @@ def _other_plan(seen: WatchSeen, one: Told) -> Finding:
     return notice(
         _AREA,
         "process-other-plan",
-        f"{said}, though both have the same variables: it decided for itself "
+        f"{said}, though both have the same switches: it decided for itself "
         "(apply(…)), or is of another installation",
         "compare them: shims status",
     )

@@ -10,6 +10,7 @@ The file is JSON with sorted keys, so that a change of a fact is one line of dif
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -65,8 +66,6 @@ _MOST_CALLERS = 40
 _MOST_OF_A_MEMBER = 20
 """Modules that are kept as callers, wherever they lie. A method whose name more modules
 call shares it with others, and those nearby are its own."""
-
-_ANEW = "write it anew, as in `shims lock vllm==0.32.0`"
 
 
 class LockError(ConfigurationError):
@@ -272,18 +271,23 @@ def load_lock(path: Path) -> Lock:
 
     Raises `LockError` where it cannot be read or is of another kind.
     """
+    folder = shlex.quote(str(path.parent))
+    anew = f"write it anew, as in `shims lock vllm==0.32.0 --registry {folder}`"
     try:
         data = json.loads(text_of(path))
     except FileNotFoundError:
         return Lock()
     except (OSError, ValueError) as error:
-        raise LockError(f"{path} is no lock file: {error}; {_ANEW}") from error
+        why: object = error
+        if isinstance(error, json.JSONDecodeError):
+            why = f"line {error.lineno} is not JSON"
+        raise LockError(f"{path} is no lock file: {why}; {anew}") from error
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise LockError(f"{path} is of another schema; {_ANEW}")
+        raise LockError(f"{path} is of another schema; {anew}")
     try:
         baselines = msgspec.convert(data["baselines"], dict[str, Baseline])
     except (KeyError, msgspec.ValidationError) as error:
-        raise LockError(f"{path} is damaged: {error}; {_ANEW}") from error
+        raise LockError(f"{path} is damaged: {error}; {anew}") from error
     return Lock(baselines)
 
 

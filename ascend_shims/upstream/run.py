@@ -275,10 +275,14 @@ class Run:
         for one in self.watched:
             if one.package == package:
                 gaps.setdefault(one.gap, []).append(one)
+        left_out = False
         for gap, mine in gaps.items():
             if not any(one.is_for(version) for one in mine):
                 said = " and ".join(sorted({one.said_ranges for one in mine}))
                 yield f"{gap} is not for {label}: it is for {said}"
+                left_out = True
+        if left_out:
+            yield "to have a gap checked there, widen `versions` in its entry"
 
     def prefetch(self, specs: Iterable[str], package: str = "vllm") -> None:
         """Bring here, with few requests, what `check` of these releases reads.

@@ -104,15 +104,16 @@ def test_what_the_system_refuses_has_a_code(shims: Any, project: Path) -> None:
         script = "import sys; from ascend_shims.cli import main; sys.exit(main())"
         import subprocess
 
-        said = subprocess.run(
+        done = subprocess.run(
             [sys.executable, "-c", script, "explain"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-        ).stderr
-    assert said.startswith("shims: cannot go on: ")
-    assert said.endswith(" [cannot-go-on]\n")
+        )
+    assert done.stderr.startswith("shims: cannot go on: ")
+    assert done.stderr.endswith(" [cannot-go-on]\n")
+    assert done.returncode == 2
 
 
 class OtherError(ShimsError):

@@ -264,6 +264,12 @@ def test_a_release_that_no_gap_is_for_is_told(drift: Any, project: Path) -> None
     assert "nothing to check" in words
     for gap in ("loud", "polite"):
         assert f"{gap} is not for madeup 1.1: it is for madeup >=1.2" in words
+    assert words.count("to have a gap checked there, widen `versions` in its") == 1
+    assert done.stdout.splitlines()[0] == "madeup 1.1"
+    done = drift("drift", *_against("1.1"), "--format", "markdown")
+    assert done.stdout.splitlines()[0] == "### madeup 1.1"
+    done = drift("drift", *_against("1.1"), "--json")
+    assert json.loads(done.stdout)["baseline"] == "nothing"
 
 
 def test_what_no_locked_release_is_for_stops_nothing(drift: Any, project: Path) -> None:
@@ -355,7 +361,7 @@ def test_a_lock_says_what_the_release_has_not(drift: Any, project: Path) -> None
     registry = project / "registry.yaml"
     registry.write_text(registry.read_text().replace("core:answer", "core:anser", 1))
     done = drift("lock", "madeup==1.0")
-    assert done.returncode == 0
+    assert done.returncode == 1
     assert done.stderr.splitlines()[1:3] == [
         "madeup 1.0: 1 symbol",
         "madeup 1.0 has no madeup.core:anser, which loud relies on; "

@@ -351,7 +351,7 @@ def test_a_target_that_there_is_not_is_told_before_upstream_is_loaded(
 ) -> None:
     registry = project / "registry.yaml"
     registry.write_text(registry.read_text().replace("madeup.core:answer", mistyped, 1))
-    said = f"the installed release has no {mistyped}{hint}"
+    said = f"waits in vain: the installed release has no {mistyped}{hint}"
     loud, polite = shims_json("status")["gaps"]
     assert (loud["state"], loud["reason"]) == ("pending", said)
     assert "has no" not in polite["reason"]

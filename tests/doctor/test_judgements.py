@@ -667,6 +667,8 @@ ENGINE = VllmProcess(7, "VLLM::EngineCore", 3600, switches={}, site="/s")
 WANTS = WatchSeen((ENGINE,), plan="p1", wants=True, site="/s")
 CARRIES = Told(7, "engine-core", "p1", switches={})
 TELLS = WatchSeen((), (CARRIES,), "p1", True)
+NO_SWITCHES = ("ASCEND_SHIMS", "ASCEND_SHIMS_LANG", "ASCEND_SHIMS_DISABEL")
+"""Variables that come to nothing with the value `maybe`."""
 
 test_processes = table(
     judge_processes,
@@ -741,6 +743,15 @@ test_processes = table(
             told=(replace(CARRIES, plan="p2", switches={"ASCEND_SHIMS_ONLY": "x"}),),
         ),
         ("notice", "process-other-plan", "with ASCEND_SHIMS_ONLY=x", "if that is"),
+    ),
+    # What decides nothing is not the reason.
+    (
+        replace(
+            TELLS,
+            switches=dict.fromkeys(NO_SWITCHES, "maybe") | {"ASCEND_SHIMS_ONLY": ""},
+            told=(replace(CARRIES, plan="p2", switches={}),),
+        ),
+        ("notice", "process-other-plan", "both have the same switches", "status"),
     ),
 )
 

@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,22 @@ def test_a_registry_of_ones_own(stand_in: Project) -> None:
     assert re.search(r"^my-gap +pending ", done.stdout, re.MULTILINE)
     assert "apply() succeeds here." in done.stdout
     assert done.stdout.splitlines()[-1] == lines[-1] == "1"
+
+
+@pytest.mark.skipif(find_spec("vllm") is None, reason="vLLM is not installed")
+def test_the_first_example_passes_as_it_stands(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    example = blocks("testing.md", "python")[0]
+    (command,) = (
+        line.removeprefix("$ ")
+        for line in blocks("testing.md", "console")[0].splitlines()
+    )
+    assert command == "ASCEND_SHIMS_DEVICE=sim pytest test_it.py"
+    (project.root / "test_it.py").write_text(example)
+    monkeypatch.setenv("ASCEND_SHIMS_DEVICE", "sim")
+    # What torch warns of is not ours.
+    assert project.outcomes("-W", "ignore", "test_it.py") == {"passed": 1}
 
 
 def test_one_test_for_each_gap(stand_in: Project) -> None:

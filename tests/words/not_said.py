@@ -33,6 +33,13 @@ TEXTS = {
         r"bytes (\d+)-(\d+)/(\d+)",
         r"\bat 0x[0-9a-f]{9,16}\b",
     },
+    "a name in JSON, for which the screen has another": {
+        "guard saw every step",
+        "guard saw no stock step",
+        "KV bases aligned while applied",
+        "KV bases stock before and after",
+        "stock objects back",
+    },
     "Python, for a reader or an interpreter": {
         "VerdictKind | None",
         "tuple[str | int, ...]",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from .shared import serious, tally
+from .shared import heading, serious, tally
 
 if TYPE_CHECKING:
     from ...upstream.check import Checked
@@ -19,7 +19,7 @@ _LOST = ("removed", "attribute-removed")
 
 def text(checked: Checked, *, everything: bool) -> str:
     lines = [
-        f"### {checked.release} against {checked.baseline}",
+        f"### {heading(checked)}",
         "",
         tally(f.verdict.kind for f in checked.findings),
     ]

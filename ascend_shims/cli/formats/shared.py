@@ -10,10 +10,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ...upstream.check import Checked, Finding
 
-__all__ = ["LEVELS", "relative", "serious", "tally"]
+__all__ = ["LEVELS", "heading", "relative", "serious", "tally"]
 
 LEVELS = {"broken": "error", "review": "warning", "fixed-upstream": "warning"}
 """How CI systems call a verdict; all others are notes."""
+
+
+def heading(checked: Checked) -> str:
+    """What is compared; the release alone where no gap is for it."""
+    if not checked.findings and checked.baseline == "nothing":
+        return checked.release
+    return f"{checked.release} against {checked.baseline}"
 
 
 def serious(checked: Checked) -> list[Finding]:

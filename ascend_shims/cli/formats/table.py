@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from .shared import LEVELS, tally
+from .shared import LEVELS, heading, tally
 
 if TYPE_CHECKING:
     from ...upstream.check import Checked, Finding
@@ -29,7 +29,7 @@ def write(checked: Checked, *, everything: bool) -> None:
     from ..speech import ended
 
     out = console()
-    out.print(f"{checked.release} against {checked.baseline}\n")
+    out.print(f"{heading(checked)}\n")
     shown = [f for f in checked.findings if everything or f.verdict.kind in LEVELS]
     for one in sorted(shown, key=lambda f: ORDER.index(f.verdict.kind)):
         verdict = one.verdict

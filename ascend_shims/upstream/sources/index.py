@@ -241,7 +241,8 @@ class Offers:
             return kept.links
         if self._offline:
             raise NotCached(
-                f"offline, and {shown(index)}'s page of {project} is not in the cache"
+                f"offline, and {shown(index)}'s page of {project} is not in the cache; "
+                "run it once without --offline"
             )
         try:
             links = self._fetch(index, url, project)

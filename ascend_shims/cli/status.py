@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -43,6 +44,12 @@ class _Choice:
     @property
     def narrows(self) -> bool:
         return bool(self.states or self.gaps)
+
+    def as_options(self) -> str:
+        """What of it another call has to be given to show the same gaps."""
+        words = ["--all"] if self.everything else []
+        words += [f"--gap {shlex.quote(gap)}" for gap in self.gaps]
+        return "".join(f" {word}" for word in words)
 
     def of(
         self, gaps: list[dict[str, Any]], *, closed_too: bool = False
@@ -218,7 +225,7 @@ def _next(look: _Look, choice: _Choice) -> str:
         return "Next: shims doctor"
     kept_out = any(gap["reason"].startswith("no NPU") for gap in report["gaps"])
     if kept_out:
-        words = f"ASCEND_SHIMS_DEVICE=sim shims status{same}"
+        words = f"ASCEND_SHIMS_DEVICE=sim shims status{same}{choice.as_options()}"
         return f"Next: {words}   (what an NPU would get)"
     if any(gap["state"] == State.PENDING for gap in report["gaps"]):
         return f"Next: shims apply-check{same}   (would it succeed here?)"

@@ -102,6 +102,18 @@ def test_what_adds_nothing_is_not_suggested(shims, words, suggested) -> None:
     assert done.stdout.splitlines()[-1] == f"Next: {suggested}"
 
 
+def test_the_next_command_is_about_the_same_gaps(shims) -> None:
+    from ascend_shims.registry import packaged
+
+    ours = str(packaged())
+    words = ("--all", "--gap", "kv-cache", "--registry", ours)
+    done = shims("status", *words, extra={"COLUMNS": "300"})
+    assert done.stdout.splitlines()[-1] == (
+        f"Next: ASCEND_SHIMS_DEVICE=sim shims status --registry {ours} --all "
+        "--gap kv-cache   (what an NPU would get)"
+    )
+
+
 def test_all_is_not_suggested_where_all_is_shown(shims, project: Path) -> None:
     registry = project / "registry.yaml"
     registry.write_text(registry.read_text().partition("  - id: gone")[0])

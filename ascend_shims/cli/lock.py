@@ -109,8 +109,8 @@ def _refuse_ours(path: Path) -> None:
 
 
 def _tell(source: OpenedSource, facts: Baseline, claimed: list[Watched]) -> bool:
-    """Say what was written down, and what there is nothing to write about; whether
-    there is any of that."""
+    """Say what was written down, and what there is nothing to write about; whether a
+    gap is among that: what is only watched may well have gone."""
     from ..upstream.near import nearest_symbol
     from ..upstream.texts import Texts
     from ..upstream.tree import Tree
@@ -126,5 +126,5 @@ def _tell(source: OpenedSource, facts: Baseline, claimed: list[Watched]) -> bool
         hint = f"; did you mean {near}?" if near else ""
         missing = f"{source.label} has no {' or '.join(names)}"
         say(f"{missing}, which {one.gap} relies on{hint}", err=True, fg="yellow")
-        is_missed = True
+        is_missed |= one.role != "watch"
     return is_missed

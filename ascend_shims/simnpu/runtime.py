@@ -70,8 +70,21 @@ def engine(model_path: str | Path, **overrides: Any) -> LLM:
         # Twice what eight full requests need, at 16 tokens a block.
         "num_gpu_blocks_override": 256,
         "disable_log_stats": True,
+        **_attention(),
     }
     return LLM(model=str(model_path), **{**settings, **overrides})
+
+
+def _attention() -> dict[str, str]:
+    """What has upstream's CPU attend to latents (MLA) in float32.
+
+    Where the processor has AMX it takes a backend for bfloat16 alone, unless this one
+    is named; with other attention the name is passed over. The device has its own.
+    """
+    from vllm.platforms import current_platform
+
+    is_upstreams = type(current_platform).__module__.startswith("vllm.")
+    return {"attention_backend": "CPU_MLA"} if is_upstreams else {}
 
 
 @contextmanager

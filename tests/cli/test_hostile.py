@@ -82,7 +82,7 @@ def test_a_full_disk_is_one_line(environ: dict[str, str], words: list[str]) -> N
             text=True,
             check=False,
         )
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "No space left" in done.stderr
 

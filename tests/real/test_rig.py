@@ -31,6 +31,14 @@ def stock_tokens(model: str, tokens: int) -> list[list[int]]:
     return generate(engine(model), PROMPTS, tokens)
 
 
+def tokens_with_amx(model: str, tokens: int) -> list[list[int]]:
+    """On a processor that has AMX, or says so."""
+    import torch
+
+    torch.cpu._is_amx_tile_supported = lambda: True
+    return stock_tokens(model, tokens)
+
+
 def modules_of_the_rig(model: str) -> list[str]:
     """What a process that does not use the rig has of it after a run."""
     import sys
@@ -70,6 +78,13 @@ def test_a_quick_interpreter_gives_the_same_tokens(
 ) -> None:
     """So other tests may compare with tokens of upstream's that come sooner."""
     assert run_real(stock_tokens, model, TOKENS, env=QUICK) == stock
+
+
+def test_the_processor_does_not_matter(
+    model: str, stock: list[list[int]], run_real: RunReal
+) -> None:
+    """With AMX upstream would attend to latents in bfloat16, or not at all."""
+    assert run_real(tokens_with_amx, model, 8, env=QUICK) == [row[:8] for row in stock]
 
 
 MODES: dict[str, dict[str, Any]] = {

@@ -3,6 +3,7 @@ from __future__ import annotations
 import functools
 import json
 import threading
+import time
 import warnings
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -459,4 +460,7 @@ def test_collectives_are_waited_for_at_replay() -> None:
         made.replay()
         assert gathered[0].tolist() == [10.0] * 3
     finally:
+        # A thread of gloo's may still be about to let go of a tensor, which takes the
+        # GIL; who takes the group down waits for that thread, and holds the GIL.
+        time.sleep(0.2)
         dist.destroy_process_group()

@@ -81,6 +81,7 @@ TEXTS = {
         "bytes {have}-",
     },
     "typed as it stands, or a name": {
+        "--gap {gap}",
         "--registry {path}",
         "--registry {registry}",
         "[options.entry_points]",

@@ -315,6 +315,15 @@ def test_an_environment_inside_a_checkout_is_not_the_checkout(
     assert (found.version, found.name) == (None, None)
 
 
+def test_a_description_tells_no_version(site: Site) -> None:
+    site.package("upv")
+    site.metadata("upv", "1.2.3", "upv/__init__.py")
+    with (site.root / "upv-1.2.3.dist-info" / "METADATA").open("a") as file:
+        file.write("\nName: another\nVersion: 9\n")
+    found = find_distribution("upv")
+    assert (found.version, found.name) == ("1.2.3", "upv")
+
+
 def test_broken_metadata_is_no_error(site: Site) -> None:
     site.package("upv", _version="__version__ = '0.28.0'\n")
     site.metadata("upv", "1.0", "upv/__init__.py")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
 from types import MethodType, ModuleType
 from typing import Any
 
@@ -19,7 +18,7 @@ import msgspec
 
 from .slot import MissingTargetError, is_class, is_module, namespace, resolve
 
-__all__ = ["Alias", "Move", "find", "rebindable"]
+__all__ = ["Alias", "Move", "find", "rebindable", "unfound"]
 
 _SHARED = (
     type(None),
@@ -99,17 +98,28 @@ def _modules(among: tuple[str, ...] | None = None) -> Iterator[ModuleType]:
             yield module
 
 
-def _holders(
-    items: list[tuple[str, Any]],
-    owner: ModuleType | type,
-    moves: dict[int, Move],
-) -> Iterator[Alias]:
-    for name, value in items:
+def _direct(owner: ModuleType | type, moves: Mapping[int, Move]) -> Iterator[Alias]:
+    for name, value in list(namespace(owner).items()):
         move = moves.get(id(value))
-        if move is None and type(value) is MethodType:
-            move = moves.get(id(value.__func__))
-        if move is not None and (not move.within or _root(owner) in move.within):
+        if move is not None:
             yield Alias(owner, name, value, move)
+
+
+def _bound(owner: ModuleType | type, moves: Mapping[int, Move]) -> Iterator[Alias]:
+    for name, value in list(namespace(owner).items()):
+        move = moves.get(id(value.__func__)) if type(value) is MethodType else None
+        if move is not None:
+            yield Alias(owner, name, value, move)
+
+
+def _holds_some(owner: ModuleType | type, wanted: Mapping[int, Move]) -> bool:
+    """Whether it may be worth a closer look: of most namespaces it is not."""
+    try:
+        return not wanted.keys().isdisjoint(map(id, namespace(owner).values()))
+    except RuntimeError:
+        # Another thread has bound a new name meanwhile. A copy would prevent that, and
+        # take as long again, for each of thousands.
+        return True
 
 
 def _heirs(root: type) -> list[type]:
@@ -192,38 +202,51 @@ def find(
             loaded any more.
         counts: how many references there are to each old value, by its id; None: not
             known. When all have been found, no further namespace is looked at.
+
+    Bound methods come after all others.
     """
     wanted = {id(move.old): move for move in moves if rebindable(move.old)}
     if not wanted:
         return []
-    # One pass at C speed says of most namespaces that there is nothing. By ids: a
-    # value, and its class, may hash or compare in its own way.
-    signs = frozenset([*wanted, id(MethodType)])
-    found: list[Alias] = []
     left = None if counts is None else {key: counts[key] for key in wanted}
-    for owner in _reached(also) if among is None else _near(among):
-        values = namespace(owner)
-        held = list(values.values())
-        if signs.isdisjoint(map(id, chain(held, map(type, held)))):
-            continue
+
+    def allowed(owner: ModuleType | type, here: Iterator[Alias]) -> list[Alias]:
         # A class that was evicted must not be kept alive by being remembered; one that
         # goes by another name is reached by the look everywhere.
-        if among is not None and is_class(owner) and not _is_at_home(owner):
+        astray = among is not None and is_class(owner) and not _is_at_home(owner)
+        if astray or (root := _root(owner)) in skip:
+            return []
+        return [a for a in here if not a.move.within or root in a.move.within]
+
+    # By ids, at C speed: a value, and its class, may hash or compare in its own way.
+    owners: list[ModuleType | type] = []
+    found: list[Alias] = []
+    for owner in _reached(also) if among is None else _near(among):
+        owners.append(owner)
+        if not _holds_some(owner, wanted):
             continue
-        if _root(owner) in skip:
-            continue
-        here = list(_holders(list(values.items()), owner, wanted))
+        here = allowed(owner, _direct(owner, wanted))
         found += here
-        if left is not None and _is_all(left, here):
-            break
+        if left is not None:
+            left = unfound(left, here)
+            if not left:
+                return found
+    # Methods bound to one come last: most looks have ended by now.
+    for owner in owners:
+        kinds = map(type, list(namespace(owner).values()))
+        if id(MethodType) in map(id, kinds):
+            found += allowed(owner, _bound(owner, wanted))
     return found
 
 
-def _is_all(left: dict[int, int], here: Iterable[Alias]) -> bool:
-    """Whether nothing is `left` to be found after what was found `here`."""
-    for alias in here:
-        # A method bound to it is one reference, by however many names that goes: it is
-        # never taken for found.
+def unfound(counts: Mapping[int, int], found: Iterable[Alias]) -> dict[int, int]:
+    """How many of the references that were counted are not among those found.
+
+    A method bound to a value is one reference, by however many names that goes: it is
+    never taken for found.
+    """
+    left = dict(counts)
+    for alias in found:
         if alias.held is alias.move.old:
-            left[id(alias.held)] -= 1
-    return not any(left.values())
+            left[id(alias.held)] = left.get(id(alias.held), 0) - 1
+    return {key: count for key, count in left.items() if count}

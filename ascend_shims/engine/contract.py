@@ -10,30 +10,93 @@ import inspect
 import itertools
 from collections.abc import Callable
 from inspect import Parameter
+from types import FunctionType
 from typing import Any
 
+import msgspec
+
 from ..errors import ShimsError
+from .nature import nature
 
 __all__ = ["BrokenContractError", "check_calls", "check_nature"]
 
 _POSITIONAL = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 
+_DEEP = 64
+"""Wrappers around a function that are looked through; a circle ends here."""
+
 
 class BrokenContractError(ShimsError):
     """Upstream is not what a patch relies on; nothing was written."""
 
 
-def _parameters(function: Any) -> list[Parameter] | None:
-    """None where they are unknowable."""
+class _Taken(msgspec.Struct, frozen=True):
+    """A parameter, as far as calls depend on it."""
+
+    name: str
+    kind: Any
+    """One of `inspect.Parameter`'s."""
+    optional: bool = False
+
+
+_SAYS_ITSELF = ("__signature__", "_partialmethod", "__partialmethod__")
+"""Attributes by which a function has another signature than its code tells."""
+
+
+def _parameters(function: Any) -> list[_Taken] | None:
+    """As `inspect.signature` has them. None where they are unknowable."""
+    plain = _plain(function)
+    if plain is not None:
+        return _in_code(plain)
     try:
-        return list(inspect.signature(function).parameters.values())
+        parameters = inspect.signature(function).parameters.values()
     except (TypeError, ValueError):
         # Some built-ins have no signature; then there is nothing to compare.
         return None
+    return [_Taken(p.name, p.kind, p.default is not p.empty) for p in parameters]
 
 
-def _filled(parameters: list[Parameter], count: int) -> list[Parameter]:
+def _plain(function: Any) -> FunctionType | None:
+    """The function whose code tells the signature, where it is that easy."""
+    for _ in range(_DEEP):
+        if type(function) is not FunctionType:
+            return None
+        said = function.__dict__
+        if any(name in said for name in _SAYS_ITSELF):
+            return None
+        if "__wrapped__" not in said:
+            return function
+        function = said["__wrapped__"]
+    return None
+
+
+def _in_code(function: FunctionType) -> list[_Taken]:
+    """Read from the code: a sixth of what `inspect.signature` takes, which makes
+    more of it than is asked here, and two are read for every patch."""
+    code = function.__code__
+    count, named = code.co_argcount, code.co_kwonlyargcount
+    names = code.co_varnames
+    required = count - len(function.__defaults__ or ())
+    defaults = function.__kwdefaults__ or {}
+    found = [
+        _Taken(name, _POSITIONAL[at >= code.co_posonlyargcount], at >= required)
+        for at, name in enumerate(names[:count])
+    ]
+    rest = names[count + named :]
+    if code.co_flags & inspect.CO_VARARGS:
+        found.append(_Taken(rest[0], Parameter.VAR_POSITIONAL))
+        rest = rest[1:]
+    found += [
+        _Taken(name, Parameter.KEYWORD_ONLY, name in defaults)
+        for name in names[count : count + named]
+    ]
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        found.append(_Taken(rest[0], Parameter.VAR_KEYWORD))
+    return found
+
+
+def _filled(parameters: list[_Taken], count: int) -> list[_Taken]:
     """The leading parameters, at most `count`, that take a position."""
     leading = parameters[:count]
     return list(itertools.takewhile(lambda one: one.kind in _POSITIONAL, leading))
@@ -42,7 +105,7 @@ def _filled(parameters: list[Parameter], count: int) -> list[Parameter]:
 class _Taker:
     """What the replacement accepts, position by position and name by name."""
 
-    def __init__(self, parameters: list[Parameter], target: list[Parameter]) -> None:
+    def __init__(self, parameters: list[_Taken], target: list[_Taken]) -> None:
         self.spoken_for = {p.name for p in target if p.kind in _NAMED}
         self.positions = [p for p in parameters if p.kind in _POSITIONAL]
         self.names = {p.name: p for p in parameters if p.kind in _NAMED}
@@ -93,13 +156,13 @@ class _Taker:
         return f"does not take parameter `{name}`"
 
 
-def _complaint(target: list[Parameter], replacement: list[Parameter]) -> str | None:
+def _complaint(target: list[_Taken], replacement: list[_Taken]) -> str | None:
     taker = _Taker(replacement, target)
     served: set[str] = set()
     position = 0
     for parameter in target:
         wrong: str | None = None
-        mine: Parameter | None = None
+        mine: _Taken | None = None
         if parameter.kind in _POSITIONAL:
             # Nobody passes `self` by keyword, so its name is free.
             keyword_too = parameter.kind is Parameter.POSITIONAL_OR_KEYWORD and not (
@@ -121,11 +184,10 @@ def _complaint(target: list[Parameter], replacement: list[Parameter]) -> str | N
         if mine is None:
             continue
         served.add(mine.name)
-        optional = parameter.default is not Parameter.empty
-        if optional and mine.default is Parameter.empty:
+        if parameter.optional and not mine.optional:
             return f"requires parameter `{mine.name}`, which callers may leave out"
     for extra in [*taker.positions, *taker.names.values()]:
-        if extra.name not in served and extra.default is Parameter.empty:
+        if extra.name not in served and not extra.optional:
             return f"requires parameter `{extra.name}`, which no caller passes"
     return None
 
@@ -142,13 +204,13 @@ def check_calls(
     if wanted is None or offered is None:
         return
     filled = _filled(offered, skip)
-    complaint = _taken(filled, wanted) or _complaint(wanted, offered[len(filled) :])
+    complaint = _clash(filled, wanted) or _complaint(wanted, offered[len(filled) :])
     if complaint:
-        allowed = _spell(wanted)
+        allowed = _spell(target)
         raise BrokenContractError(f"{said} {complaint}; upstream allows {allowed}")
 
 
-def _taken(filled: list[Parameter], wanted: list[Parameter]) -> str | None:
+def _clash(filled: list[_Taken], wanted: list[_Taken]) -> str | None:
     """A name by which callers may pass something and which the engine fills."""
     names = {p.name for p in wanted if p.kind in _NAMED}
     for mine in filled:
@@ -160,23 +222,16 @@ def _taken(filled: list[Parameter], wanted: list[Parameter]) -> str | None:
     return None
 
 
-def _spell(parameters: list[Parameter]) -> str:
+def _spell(function: Callable[..., Any]) -> str:
+    parameters = inspect.signature(function).parameters.values()
     bare = [p.replace(annotation=Parameter.empty) for p in parameters]
     return str(inspect.Signature(bare))
 
 
-def _nature(function: Any) -> str:
-    if inspect.iscoroutinefunction(function):
-        return "a coroutine function"
-    if inspect.isasyncgenfunction(function):
-        return "an asynchronous generator function"
-    if inspect.isgeneratorfunction(function):
-        return "a generator function"
-    return "a plain function"
-
-
 def check_nature(replacement: Any, target: Any, *, said: str) -> None:
     """Raise `BrokenContractError` if one returns at once and the other is awaited."""
-    mine, upstream = _nature(replacement), _nature(target)
-    if mine != upstream:
-        raise BrokenContractError(f"{said} is {mine}, upstream's is {upstream}")
+    mine, upstream = nature(replacement), nature(target)
+    if mine is not upstream:
+        raise BrokenContractError(
+            f"{said} is {mine.value}, upstream's is {upstream.value}"
+        )

@@ -171,8 +171,16 @@ class Engine:
                 # Another thread reached for another plan meanwhile; it stands.
                 return
             unreadable = self._forget_lost(reaching=not executed)
-            for run, layers, fault in prepared:
-                self._lay_gap(run, layers, fault or unreadable.get(run.planned.gap.id))
+            current = [
+                (run, layers, fault or unreadable.get(run.planned.gap.id))
+                for run, layers, fault in prepared
+                if self._runs.get(run.planned.gap.id) is run
+            ]
+            whole = [(run, layers) for run, layers, fault in current if fault is None]
+            together = self._lay_together(whole)
+            for run, layers, fault in current:
+                if fault is not None or not together:
+                    self._lay_gap(run, layers, fault)
             if not executed:
                 self._table.queue_all()
             self._settle()
@@ -218,12 +226,23 @@ class Engine:
     def _mark(self, wears: Any, gap: str, target: str) -> Mark:
         return Mark(gap, target, self._toolkit, self.give_up, wears)
 
+    def _lay_together(self, gaps: list[tuple[Run, list[tuple[Slot, Layer]]]]) -> bool:
+        """Apply all of these, or none: then they are tried one by one.
+
+        A slot that several gaps patch is folded and written once.
+        """
+        try:
+            self._table.add(
+                [one for run, pairs in gaps for one in self._additions(run, pairs)]
+            )
+        except Exception:  # noqa: BLE001 - raised again by the one that it is about
+            return False
+        return True
+
     def _lay_gap(
         self, run: Run, pairs: list[tuple[Slot, Layer]], fault: Fault | None
     ) -> None:
         gap = run.planned.gap.id
-        if self._runs.get(gap) is not run:
-            return
         if fault is None:
             try:
                 self._table.add(list(self._additions(run, pairs)))

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from .aliases import Alias, Move, find
+from .aliases import Alias, Move, find, unfound
 from .slot import ABSENT, Slot
 from .wrappers import mark_of
 
@@ -72,11 +72,17 @@ class References:
     def pending(self) -> dict[int, Move]:
         """Old value to final value, by identity of the old one."""
         final: dict[int, Move] = {}
+        leading: dict[int, set[int]] = {}
+        """By a new value, the old ones that become it."""
         for move in self._moves:
-            for key, earlier in list(final.items()):
-                if earlier.new is move.old:
-                    final[key] = msgspec.structs.replace(earlier, new=move.new)
-            final[id(move.old)] = move
+            for key in leading.pop(id(move.old), ()):
+                final[key] = msgspec.structs.replace(final[key], new=move.new)
+                leading.setdefault(id(move.new), set()).add(key)
+            key = id(move.old)
+            if key in final:
+                leading[id(final[key].new)].discard(key)
+            final[key] = move
+            leading.setdefault(id(move.new), set()).add(key)
         return {key: m for key, m in final.items() if m.old is not m.new}
 
     def settle(self, outside: Outside, near: tuple[str, ...] = ()) -> list[Stuck]:
@@ -93,14 +99,14 @@ class References:
         if not moves:
             return stuck
         try:
+            counts = _counted(moves, outside, [moves, queued])
             for among in _looks(near):
-                # Counted anew after each look: what it found is ours by now.
-                counts = _counted(moves, outside, [moves, queued])
                 if counts is not None:
                     moves = [move for move in moves if id(move.old) in counts]
                 if not moves:
                     break
-                stuck = self._move(moves, among, counts)
+                stuck, moved = self._move(moves, among, counts)
+                counts = None if counts is None else unfound(counts, moved)
         except BaseException:
             # Those that moved hold no old value any more, and are not found again.
             self._moves = queued
@@ -112,16 +118,20 @@ class References:
         moves: list[Move],
         among: tuple[str, ...] | None,
         counts: Mapping[int, int] | None,
-    ) -> list[Stuck]:
-        """Have the references found there follow. Returns those that could not."""
+    ) -> tuple[list[Stuck], list[Alias]]:
+        """Have the references found there follow. Returns what could not, and what
+        did."""
         owners = [one.slot.owner for one in self._moved.values()]
-        stuck = []
+        stuck: list[Stuck] = []
+        moved: list[Alias] = []
         found = find(moves, skip=self.skip, among=among, also=owners, counts=counts)
         for alias in found:
             slot = Slot(alias.owner, alias.name, str(alias))
             if alias.move.everywhere or self.has_moved(slot):
-                stuck += self._follow(slot, alias)
-        return stuck
+                failed = self._follow(slot, alias)
+                stuck += failed
+                moved += [] if failed else [alias]
+        return stuck, moved
 
     def _follow(self, slot: Slot, alias: Alias) -> list[Stuck]:
         known = self._known(slot, alias.held)

@@ -41,14 +41,11 @@ def version_of(gap: Gap, package: str) -> str:
 
 @lru_cache(maxsize=256)
 def _code(package: str, module: str) -> bytes:
-    from importlib.resources import files
-
     roots = {package.partition(".")[0], _TOOLKIT}
-    folder = files(package)
     known, waiting, rooms = dict[str, list[bytes]](), [module], set[tuple[str, str]]()
     while waiting:
         name = waiting.pop()
-        known[name] = list(_files(folder, name))
+        known[name] = list(_files(package, name))
         text = b"\n".join(known[name]).decode(errors="replace")
         waiting += sorted(_beneath(package, text) - {*known, *waiting})
         rooms.update((root, room) for root in roots for room in _beneath(root, text))
@@ -73,22 +70,37 @@ def _beneath(package: str, text: str) -> set[str]:
 
 @lru_cache(maxsize=64)
 def _room(root: str, room: str) -> bytes:
-    from importlib.resources import files
-
     told = hashlib.sha256()
-    for content in _files(files(root), room):
+    for content in _files(root, room):
         told.update(hashlib.sha256(content).digest())
     return told.digest()
 
 
-def _files(folder: Traversable, name: str) -> Iterator[bytes]:
+def _files(package: str, name: str) -> Iterator[bytes]:
     """The code of a module or package, in the order of the names of its files."""
+    return _code_in(_contents(package).get(name, []))
+
+
+@lru_cache(maxsize=16)
+def _contents(package: str) -> dict[str, list[Traversable]]:
+    from importlib.resources import files
+
+    return _by_stem(files(package))
+
+
+def _by_stem(folder: Traversable) -> dict[str, list[Traversable]]:
+    """What lies in a folder, in order, by names without what follows a dot."""
+    found: dict[str, list[Traversable]] = {}
     for entry in sorted(folder.iterdir(), key=lambda one: one.name):
-        if entry.name.partition(".")[0] != name:
-            continue
+        found.setdefault(entry.name.partition(".")[0], []).append(entry)
+    return found
+
+
+def _code_in(entries: list[Traversable]) -> Iterator[bytes]:
+    for entry in entries:
         if entry.is_dir():
-            inside = {one.name.partition(".")[0] for one in entry.iterdir()}
-            for one in sorted(inside - {"__pycache__"}):
-                yield from _files(entry, one)
+            for stem, inside in sorted(_by_stem(entry).items()):
+                if stem != "__pycache__":
+                    yield from _code_in(inside)
         elif entry.name.endswith(_SUFFIXES):
             yield entry.read_bytes()

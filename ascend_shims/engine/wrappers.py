@@ -11,7 +11,6 @@ that `torch.compile` traces it; anything else that can be called goes through
 from __future__ import annotations
 
 import functools
-import inspect
 import sys
 import weakref
 from collections.abc import AsyncGenerator, Callable, Generator
@@ -22,6 +21,7 @@ from typing import Any
 import msgspec
 
 from ..errors import ShimsError
+from .nature import Nature, nature
 
 __all__ = [
     "Mark",
@@ -182,18 +182,17 @@ def _async_generator(call: Callable[..., Any]) -> FunctionType:
     return wrapper  # type: ignore[return-value]
 
 
-def calling(call: Callable[..., Any], *, like: Any) -> FunctionType:
-    """A function that calls `call` and is of the nature of `like`.
+_MAKERS = {
+    Nature.PLAIN: _plain,
+    Nature.COROUTINE: _coroutine,
+    Nature.GENERATOR: _generator,
+    Nature.ASYNC_GENERATOR: _async_generator,
+}
 
-    Its nature: plain, coroutine function, generator function or both.
-    """
-    if inspect.iscoroutinefunction(like):
-        return _coroutine(call)
-    if inspect.isgeneratorfunction(like):
-        return _generator(call)
-    if inspect.isasyncgenfunction(like):
-        return _async_generator(call)
-    return _plain(call)
+
+def calling(call: Callable[..., Any], *, like: Any) -> FunctionType:
+    """A function that calls `call` and is of the nature of `like`."""
+    return _MAKERS[nature(like)](call)
 
 
 def _dress(wrapper: FunctionType, function: Any) -> None:

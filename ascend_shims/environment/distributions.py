@@ -159,11 +159,13 @@ def _headers(info: Path) -> tuple[str | None, str | None]:
     for file in (info / "METADATA", info / "PKG-INFO"):
         if not file.is_file():
             continue
-        for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-            key, colon, value = line.partition(":")
-            if not colon:
-                break
-            stated.setdefault(key.lower(), value.strip())
+        with file.open(encoding="utf-8", errors="replace") as lines:
+            # A description follows, of any length, behind an empty line.
+            for line in lines:
+                key, colon, value = line.partition(":")
+                if not colon:
+                    break
+                stated.setdefault(key.lower(), value.strip())
     return stated.get("name"), stated.get("version")
 
 

@@ -23,6 +23,11 @@ GROUP = "ascend_shims.registries"
 _BYTES = 1 << 20
 """As much of a file of entry points as is read: most have some hundred bytes."""
 
+_BLOCK = 1 << 14
+"""Room for a megabyte takes longer to make than most of these files to read."""
+
+_READING = os.O_RDONLY | getattr(os, "O_BINARY", 0)
+
 _ENDS = (".dist-info", ".egg-info")
 
 
@@ -77,8 +82,7 @@ def _read(folder: str, _changed: int) -> tuple[tuple[str, tuple[EntryPoint, ...]
 def _entries(folder: str, info: str) -> tuple[EntryPoint, ...]:
     file = os.path.join(folder, info, "entry_points.txt")  # noqa: PTH118 - as above
     try:
-        with open(file, "rb") as stream:  # noqa: PTH123
-            content = stream.read(_BYTES)
+        content = _content(file)
     except OSError:
         return ()
     if GROUP.encode() not in content:
@@ -89,6 +93,18 @@ def _entries(folder: str, info: str) -> tuple[EntryPoint, ...]:
     return tuple(
         EntryPoint(key, value, said, str(Path(folder, info))) for key, value in lines
     )
+
+
+def _content(file: str) -> bytes:
+    """Without a stream around it: half the time, of two hundred of them."""
+    content = b""
+    descriptor = os.open(file, _READING)
+    try:
+        while len(content) < _BYTES and (block := os.read(descriptor, _BLOCK)):
+            content += block
+        return content
+    finally:
+        os.close(descriptor)
 
 
 def _lines(text: str) -> Iterator[tuple[str, str]]:

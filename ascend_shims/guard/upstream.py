@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch.distributed as dist
 
-from .detectors import Decode
 from .ranks import Ranks
+
+if TYPE_CHECKING:
+    from .detectors import Decode
 
 __all__ = ["decoder", "is_warmup", "lockstep_ranks", "rank", "world_size"]
 

@@ -16,7 +16,6 @@ import msgspec
 import torch
 
 from .protocol import Batch, Guard, GuardStopped, Sampled, Step, StepKind
-from .select import make_guard
 from .upstream import is_warmup
 
 __all__ = ["Counts", "Watch", "bind", "collect", "watch_of"]
@@ -193,7 +192,12 @@ _outputs: weakref.WeakKeyDictionary[Any, tuple[Watch, Step, Batch]] = (
 def bind(runner: Any, make: Callable[[], Guard] | None = None) -> Watch:
     """Put `runner` under the watch of a new guard, the one the environment asks
     for unless `make` makes another."""
-    watch = Watch((make or make_guard)(), runner)
+    if make is None:
+        # Not by a process that applies patches and never has a runner.
+        from .select import make_guard
+
+        make = make_guard
+    watch = Watch(make(), runner)
     key = id(runner)
     watch.alive = weakref.ref(runner, lambda _: _watches.pop(key, None))
     _watches[key] = watch

@@ -10,12 +10,10 @@ import msgspec
 from ..processes.address import listening
 from ..processes.client import ask_states
 from ..processes.role import parent_pid
+from .multiprocess import MULTIPROCESS
 from .summary import Summary
 
-__all__ = ["MULTIPROCESS", "summaries"]
-
-MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
-"""prometheus_client's variable: one page of metrics stands for several processes."""
+__all__ = ["summaries"]
 
 _PATIENCE = 0.25
 """Seconds. vLLM makes the page of metrics in the thread that serves requests."""

@@ -16,8 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ..states import State
-from .family import MULTIPROCESS, summaries
-from .multiprocess import beside
+from .multiprocess import MULTIPROCESS, beside
 from .summary import Summary
 
 __all__ = ["Metrics"]
@@ -82,6 +81,9 @@ class Metrics:
     def _looked_up(self) -> Iterator[Any]:
         if self._take_out is None:
             return
+        # Only where somebody scrapes.
+        from .family import summaries
+
         try:
             others, silent = summaries()
             told = [self._look(), *others]

@@ -11,7 +11,10 @@ import functools
 from collections.abc import Callable, Iterator
 from typing import Any
 
-__all__ = ["beside"]
+__all__ = ["MULTIPROCESS", "beside"]
+
+MULTIPROCESS = "PROMETHEUS_MULTIPROC_DIR"
+"""prometheus_client's variable: one page of metrics stands for several processes."""
 
 
 def beside(owner: type, ours: Callable[[], Iterator[Any]]) -> Callable[[], None]:

@@ -10,6 +10,8 @@ from types import MethodType, ModuleType
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from ascend_shims.engine import choose as choosing
 from ascend_shims.engine.aliases import Move
@@ -387,8 +389,8 @@ def references() -> References:
 
 
 def _all(values: list[Any], _ours: list[Any]) -> list[int]:
-    """Somebody holds each."""
-    return [1 for _ in values]
+    """Somebody holds each, in more places than can be found."""
+    return [99 for _ in values]
 
 
 class Thing:
@@ -458,6 +460,27 @@ def test_what_is_pending_is_where_each_value_ends(references: References) -> Non
     references.queue([Move(c, a, a)])
     ends = {key: move.new for key, move in references.pending().items()}
     assert ends == {id(b): a, id(c): a}
+
+
+VALUES = [object() for _ in range(4)]
+
+
+@given(st.lists(st.tuples(st.sampled_from(VALUES), st.sampled_from(VALUES))))
+def test_what_is_pending_is_what_following_all_moves_leads_to(
+    pairs: list[tuple[object, object]],
+) -> None:
+    references = References()
+    references.queue([Move(old, new, old) for old, new in pairs])
+    expected = {}
+    for value in VALUES:
+        starts = [at for at, (old, _) in enumerate(pairs) if old is value]
+        end = value
+        for old, new in pairs[starts[-1] :] if starts else []:
+            end = new if old is end else end
+        if end is not value:
+            expected[id(value)] = end
+    assert {k: move.new for k, move in references.pending().items()} == expected
+    assert all(id(move.old) == key for key, move in references.pending().items())
 
 
 def test_what_refuses_to_follow_is_told_and_tried_again(

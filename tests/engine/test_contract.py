@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ascend_shims.engine import contract
 from ascend_shims.engine.contract import (
     BrokenContractError,
     check_calls,
@@ -110,6 +111,65 @@ def test_a_name_that_the_wrapper_needs_for_itself_is_a_complaint() -> None:
 def test_what_has_no_signature_cannot_be_compared() -> None:
     check_calls(function("a"), min, skip=0, said="mine")
     check_calls(min, function("a"), skip=0, said="mine")
+
+
+class _Callable:
+    def __call__(self, a: int, *, b: int = 1) -> None:
+        """Parameters of its own."""
+
+
+def _with(function: Any, **attributes: Any) -> Any:
+    vars(function).update(attributes)
+    return function
+
+
+def _circle() -> Any:
+    one = function("a")
+    return _with(one, __wrapped__=one)
+
+
+class _Kind:
+    def __init__(self, a: int) -> None:
+        """Takes one."""
+
+    def method(self, a: int, b: int = 1) -> None:
+        """Bound, it takes two."""
+
+    partial = functools.partialmethod(method, b=2)
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        functools.partial(function("a, b, c=1"), 1),
+        functools.wraps(function("a, /, b=1"))(function("*args")),
+        functools.wraps(functools.partial(function("a, b"), 1))(function("*args")),
+        _with(function("a"), __signature__=inspect.signature(function("x, y=1"))),
+        functools.wraps(
+            _with(function("a"), __signature__=inspect.signature(function("x, y=1")))
+        )(function("*args")),
+        _Kind(1).method,
+        _Kind.method,
+        _Kind.partial,
+        _Kind(1).partial,
+        _Kind,
+        _Callable(),
+        function("a, _b, /, c, d=1, *rest, e, f=2, **more"),
+        len,
+        min,
+        _circle(),
+    ],
+)
+def test_parameters_are_those_of_inspect(one: Any) -> None:
+    try:
+        parameters = inspect.signature(one).parameters.values()
+    except ValueError:
+        assert contract._parameters(one) is None
+        return
+    expected = [(p.name, p.kind, p.default is not p.empty) for p in parameters]
+    told = contract._parameters(one)
+    assert told is not None
+    assert [(p.name, p.kind, p.optional) for p in told] == expected
 
 
 NAMES = "abcd"
@@ -213,6 +273,18 @@ def test_what_passes_takes_every_call(
         # What only `**more` takes may be a name that the replacement uses.
         if set(call[1]) <= named | ({*NAMES, "other"} - replacement.parameters.keys()):
             assert fits(target, replacement, call), call
+
+
+@settings(deadline=None)
+@given(signatures())
+def test_what_the_code_tells_is_the_signature(signature: inspect.Signature) -> None:
+    expected = [
+        (p.name, p.kind, p.default is not p.empty)
+        for p in signature.parameters.values()
+    ]
+    told = contract._parameters(with_signature(signature))
+    assert told is not None
+    assert [(p.name, p.kind, p.optional) for p in told] == expected
 
 
 @settings(deadline=None)

@@ -47,13 +47,56 @@ def interrupted_write(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     return at
 
 
-@pytest.mark.parametrize("at", [1, 2, 3, 4])
-def test_each_gap_is_applied_as_a_whole_or_not_at_all(
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_all_gaps_are_applied_together_or_none_is(
     world: World, interrupted_write: Callable[[int], None], at: int
 ) -> None:
     world.upstream(UP, b="").gap("one", P("a:f"), P("a:g"))
     world.gap("two", P("a:h"), P("a:f", "plus_one")).gap("off", P("a:g", "plus_one"))
     world.gap("waits", P("b:later"))
+    a = world.import_()
+    stock = a.f, a.g, a.h
+    world.current = plan = world.plan(disable=frozenset({"off"}))
+    interrupted_write(at)
+    with pytest.raises(KeyboardInterrupt):
+        world.engine.reach(plan)
+    for gap in ("one", "two"):
+        assert world.state(gap) is State.FAILED
+        assert world.reason(gap) == INTERRUPTED
+    assert world.state("waits") is State.PENDING
+    assert world.state("off") is State.OFF
+    assert (a.f, a.g, a.h) == stock
+    world.apply(off=["off"])
+    assert (a.f(1), a.g(1), a.h(1)) == (11, 10, 10)
+
+
+def test_a_slot_of_several_gaps_is_written_once(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.upstream(UP).gap("one", P("a:f"), P("a:g")).gap("two", P("a:f", "plus_one"))
+    a = world.import_()
+    written = []
+    write = Slot.write
+
+    def writing(slot: Slot, value: Any) -> None:
+        written.append(slot.name)
+        write(slot, value)
+
+    monkeypatch.setattr(Slot, "write", writing)
+    world.apply()
+    assert written == ["f", "g"]
+    assert (a.f(1), a.g(1)) == (11, 10)
+
+
+@pytest.mark.parametrize("at", [1, 2, 3, 4])
+def test_where_one_cannot_be_applied_each_is_as_a_whole_or_not_at_all(
+    world: World, interrupted_write: Callable[[int], None], at: int
+) -> None:
+    world.upstream(UP, b="").gap("one", P("a:f"), P("a:g"))
+    world.gap("two", P("a:h"), P("a:f", "plus_one")).gap("off", P("a:g", "plus_one"))
+    world.gap("waits", P("b:later"))
+    code = "def takes_nothing(call, /): return call(1)"
+    world.gap("broken", P("a:h", "takes_nothing"), code=code)
     a = world.import_()
     stock = a.f, a.g, a.h
     world.current = plan = world.plan(disable=frozenset({"off"}))
@@ -67,10 +110,12 @@ def test_each_gap_is_applied_as_a_whole_or_not_at_all(
     assert world.state("waits") is State.PENDING
     assert world.state("off") is State.OFF
     assert (a.f(1), a.g(1), a.h(1)) == ((10, 10, 1) if at > 2 else (1, 1, 1))
+    assert world.state("broken") is State.FAILED
     world.revert()
     assert (a.f, a.g, a.h) == stock
     world.apply(off=["off"])
     assert (a.f(1), a.g(1), a.h(1)) == (11, 10, 10)
+    assert world.state("broken") is State.BROKEN_CONTRACT
 
 
 def test_what_was_to_leave_has_left_though_the_change_was_interrupted(

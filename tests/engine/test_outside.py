@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from ascend_shims.engine import aliases, heap, outside, references
+from ascend_shims.engine import aliases, heap, outside, references, table
 from ascend_shims.engine.outside import count_outside
 from ascend_shims.engine.wrappers import Mark, Wrapper, stand_in_front
 
@@ -199,6 +199,49 @@ def test_when_all_are_found_no_class_is_looked_at(
     assert b.f(1) == 10
     assert b in seen
     assert [one for one in seen if isinstance(one, type)] == []
+
+
+def test_what_was_found_is_not_counted_again(
+    world: World, looks: list[Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counted: list[int] = []
+    count = table.count_outside
+
+    def noted(values: list[Any], *args: Any, **kwargs: Any) -> list[int] | None:
+        told = count(values, *args, **kwargs)
+        counted.extend(told or [])
+        return told
+
+    world.upstream(UP, b="from UP.a import f\n").gap("one", P("a:f"))
+    b = world.import_("b")
+    user = world.user("from UP.a import f\n")
+    monkeypatch.setattr(table, "count_outside", noted)
+    world.apply()
+    assert (b.f(1), user.f(1)) == (10, 10)
+    assert counted == [2]
+    assert looks == [(world.up,), None]
+
+
+def test_a_name_bound_while_it_is_looked_for_is_found(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another thread's import may change a namespace under the look."""
+    world.upstream(UP, b="from UP.a import f\n").gap("one", P("a:f"))
+    b = world.import_("b")
+    space = aliases.namespace
+
+    class Changing(dict[str, Any]):
+        def values(self) -> Any:
+            for value in super().values():
+                yield value
+                raise RuntimeError("dictionary changed size during iteration")
+
+    def changing(owner: Any) -> Any:
+        return Changing(space(owner)) if owner is b else space(owner)
+
+    monkeypatch.setattr(aliases, "namespace", changing)
+    world.apply()
+    assert b.f(1) == 10
 
 
 def test_of_one_bound_method_every_name_is_found(

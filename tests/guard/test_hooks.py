@@ -17,9 +17,20 @@ from ascend_shims.guard import watch as watching
 from ascend_shims.guard.protocol import GuardStopped, Observer
 from ascend_shims.patches import runtime_guard
 
+from ..fresh import python
+
 
 def calls(runner: Any) -> list[tuple[Any, ...]]:
     return watching.watch_of(runner).guard.calls
+
+
+def test_a_process_without_a_runner_does_not_import_the_guard_that_watches() -> None:
+    told = python(
+        "import sys; import ascend_shims.patches.runtime_guard;"
+        "print(*(m for m in sys.modules if m.startswith('ascend_shims.guard.')))"
+    )
+    loaded = {name.rpartition(".")[2] for name in told.split()}
+    assert loaded == {"protocol", "ranks", "tap", "upstream", "watch"}
 
 
 @pytest.mark.parametrize("asynchronous", [True, False])
@@ -419,7 +430,7 @@ def test_a_guard_may_wake_up_in_its_sync(rig: Any) -> None:
 def test_a_runner_built_before_the_patch_is_bound_by_its_first_step(
     rig: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(watching, "make_guard", rig.Recorder)
+    monkeypatch.setattr("ascend_shims.guard.select.make_guard", rig.Recorder)
     runner = rig.Runner()
     runner.__class__ = rig.GuardedRunner
     assert id(runner) not in watching._watches

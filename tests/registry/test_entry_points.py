@@ -32,6 +32,7 @@ TEXTS: list[tuple[str | bytes | None, list[tuple[str, str]]]] = [
     (f"{OURS}a = b [extra]\n", [("a", "b")]),
     (f"{OURS}a = b:c\n", [("a", "b:c")]),
     (f"{OURS}a\n", [("a", "")]),
+    (f"[other]\n{'x = y' * 9999}\n{OURS}a = b\n", [("a", "b")]),
     (f"{OURS}a = b\n".replace("\n", "\r\n"), [("a", "b")]),
     (OURS.encode() + b"a = \xff\n", [("a", "\ufffd")]),
     ("[other]\nascend_shims.registries = x\n", []),

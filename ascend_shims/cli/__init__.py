@@ -74,8 +74,10 @@ def _run(arguments: list[str] | None) -> int:
         return error.exit_code
     except ShimsError as error:
         # Each line is about something of its own, and found by its code.
+        hint = "".join(f"; {note}" for note in getattr(error, "__notes__", ()))
         for line in str(error).splitlines():
-            tell(f"shims: {said(line)} [{code_of(error)}]")
+            told = said(f"{line}{hint}")
+            tell(f"shims: {told} [{code_of(error)}]")
         return 2 if isinstance(error, ConfigurationError) else 1
     except BrokenPipeError:
         # The reader of our output has seen enough; there is nobody to tell.

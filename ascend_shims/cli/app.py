@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from importlib import import_module
 
 import click
@@ -11,6 +10,7 @@ from click.shell_completion import CompletionItem
 from .. import __version__
 from ..words import said
 from . import completion as _completion  # noqa: F401 - tells click of our bash
+from .near import nearest
 from .speech import Context
 
 __all__ = ["shims"]
@@ -72,9 +72,9 @@ class _Lazy(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         name = args[0]
-        near = difflib.get_close_matches(name, _COMMANDS, n=1)
+        near = nearest(name, _COMMANDS)
         if name not in _COMMANDS and near:
-            ctx.fail(f"No such command {name!r}. Did you mean {near[0]!r}?")
+            ctx.fail(f"No such command {name!r}. Did you mean {near!r}?")
         return super().resolve_command(ctx, args)
 
     def shell_complete(

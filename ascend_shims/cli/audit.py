@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ..words.counting import counted
 from .named import RegistryPath
 from .speech import say
 
@@ -77,7 +78,10 @@ def command(
     )
     if found.problems and not found.modules:
         told = "; ".join(f"{name}: {why}" for name, why in found.problems.items())
-        raise click.BadParameter(f"nothing could be imported: {told}")
+        raise click.BadParameter(
+            f"nothing could be imported: {told}; name a module that is installed "
+            "there, or another interpreter with --python"
+        )
     if as_json:
         from .here import print_json
 
@@ -101,12 +105,20 @@ def _print(found: Audit) -> None:
         _row(row)
     for name, why in found.problems.items():
         say(f"{name} cannot be imported: {why}", fg="red")
-    ours = len(found.rows) - len(found.foreign)
-    say(
-        f"{len(found.modules)} modules of Python {found.version}: "
-        f"{len(found.foreign)} names are not what their source defines, "
-        f"{ours} are ours; {len(found.without_source)} modules have no source"
+    foreign = len(found.foreign)
+    looked = counted(len(found.modules), "1 module", "{number} modules")
+    other = counted(
+        foreign,
+        "1 name is not what its source defines",
+        "{number} names are not what their source defines",
     )
+    ours = counted(len(found.rows) - foreign, "1 is ours", "{number} are ours")
+    bare = counted(
+        len(found.without_source),
+        "1 module has no source",
+        "{number} modules have no source",
+    )
+    say(f"Python {found.version}, {looked}: {other}, {ours}; {bare}")
 
 
 def _row(row: Row) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
@@ -12,7 +11,9 @@ import click
 
 from ..upstream.collecting import rare_collections
 from ..upstream.verdict import VerdictKind
+from ..words.counting import counted
 from .completion import gap_ids
+from .near import nearest
 from .speech import ended, say
 from .upstream import check_package, relied_options, watched_of
 
@@ -120,25 +121,27 @@ def _asked(
         watched = [one for one in everything if one.gap == gap]
         if not watched:
             known = sorted({one.gap for one in everything})
+            hint = _meant(gap, known) or "shims status --all lists the gaps"
             raise click.BadParameter(
-                f"no gap called {gap!r} relies on anything{_hint(gap, known)}"
+                f"no gap called {gap!r} relies on anything; {hint}"
             )
     for symbol in symbols:
         known = sorted({s for one in watched for s in one.candidates})
         if symbol not in known:
-            raise click.BadParameter(
-                f"nothing here relies on {symbol!r}{_hint(symbol, known)}"
-            )
+            hint = _meant(symbol, known) or "shims show GAP lists what a gap relies on"
+            raise click.BadParameter(f"nothing here relies on {symbol!r}; {hint}")
     if symbols:
         watched = [one for one in watched if set(symbols) & set(one.candidates)]
     if not watched:
-        raise click.BadParameter("the files of --watch name nothing")
+        raise click.BadParameter(
+            "the files of --watch name nothing; write symbols into them, or name a gap"
+        )
     return watched
 
 
-def _hint(word: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(word, known, n=1)
-    return f"; did you mean {near[0]}?" if near else ""
+def _meant(word: str, known: list[str]) -> str:
+    near = nearest(word, known)
+    return f"did you mean {near}?" if near else ""
 
 
 def _package(watched: list[Watched]) -> str:
@@ -155,8 +158,9 @@ def _package(watched: list[Watched]) -> str:
 
 
 def _print(result: Bisected, wanted: str | None) -> None:
+    commits = counted(result.commits, "1 commit", "{number} commits")
     say(
-        f"{result.package} {result.good} … {result.bad}: {result.commits} commits, "
+        f"{result.package} {result.good} … {result.bad}: {commits}, "
         f"{result.judged} judged, {result.seconds:.1f} s"
     )
     for answer in result.answers:
@@ -220,7 +224,13 @@ def _step(step: Step, word: str) -> None:
     for line in step.diff[:_SHOWN]:
         click.secho(_plain(line), fg=_COLOURS.get(line[:1]))
     if len(step.diff) > _SHOWN:
-        say(f"… and {len(step.diff) - _SHOWN} lines more; --json has them")
+        rest = len(step.diff) - _SHOWN
+        more = counted(
+            rest,
+            "… and 1 line more; --json has it",
+            "… and {number} lines more; --json has them",
+        )
+        say(more)
 
 
 def _plain(text: str) -> str:

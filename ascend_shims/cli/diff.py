@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .completion import gap_ids
-from .named import gap_named
+from .named import GapName, gap_named
 from .speech import ended, say
 from .upstream import besides_gaps, index_options, registry_of, run_of
 
@@ -30,7 +30,7 @@ _STANDING = {
 
 
 @click.command("diff")
-@click.argument("gap", metavar="GAP", shell_complete=gap_ids)
+@click.argument("gap", metavar="GAP", type=GapName(), shell_complete=gap_ids)
 @click.option("--from", "first", metavar="SOURCE", help="Default: the lock's baseline.")
 @click.option(
     "--to", "last", metavar="SOURCE", default="vllm@latest", show_default=True

@@ -17,6 +17,7 @@ import click
 from .. import __file__ as _package_file
 from .. import __version__
 from ..words import is_english, said
+from ..words.counting import counted
 from ..words.folding import ends
 from .here import print_json
 
@@ -60,7 +61,9 @@ def command(as_json: bool, report: Path | None, force: bool) -> int:
       shims doctor --report shims.tar.gz  and a bundle for a ticket
     """
     if force and report is None:
-        raise click.UsageError("--force is for --report FILE")
+        raise click.UsageError(
+            "--force is for --report FILE: name FILE, or leave out --force"
+        )
     if report is not None:
         from ..doctor.bundle import check_target
 
@@ -179,12 +182,12 @@ def _sentence(text: str) -> str:
 def _tally(diagnosis: Diagnosis) -> str:
     counts = diagnosis.as_dict()["counts"]
     problems, notices = counts["problem"], counts["notice"]
-    counted = [
-        f"{problems or 'no'} problem{'s' * (problems != 1)}",
-        f"{notices or 'no'} notice{'s' * (notices != 1)}",
+    parts = [
+        counted(problems, "1 problem", f"{problems or 'no'} problems"),
+        counted(notices, "1 notice", f"{notices or 'no'} notices"),
         f"{counts['ok']} fine",
     ]
-    return (", " if is_english() else "，").join(map(said, counted))
+    return (", " if is_english() else "，").join(map(said, parts))
 
 
 def _next(diagnosis: Diagnosis) -> str:
@@ -202,8 +205,10 @@ def _write(diagnosis: Diagnosis, path: Path, *, force: bool) -> str:
     documents = _documents(diagnosis)
     data = pack(documents)
     write_bundle(path, data, force=force)
+    many = len(documents)
+    files = counted(many, "1 file", "{number} files")
     return (
-        f"{path}: {len(documents)} files, {len(data):,} bytes, readable for you alone. "
+        f"{path}: {files}, {len(data):,} bytes, readable for you alone. "
         "Secrets are taken out; look through it before you pass it on."
     )
 

@@ -99,7 +99,10 @@ def command(
     name = (package or package_of(against)).replace("-", "_").lower()
     about = named_package(against)
     if about != name and any(one.package == about for one in run.watched):
-        raise click.UsageError(f"{against} is a release of {about}, and not of {name}")
+        raise click.UsageError(
+            f"{against} is a release of {about}, and not of {name}: leave out "
+            "--package, or name another release"
+        )
     check_package(name, run.watched)
     if gaps:
         _refuse_elsewhere(gaps, run.watched, name)

@@ -59,9 +59,8 @@ def command(code: str | None, as_json: bool) -> int:
 
 def _found(code: str, pages: dict[str, Page]) -> Page:
     """The page of a code, or of the name of an exception's class."""
-    import difflib
-
     from ..errors import code_of
+    from .near import nearest
 
     bare = code.strip().strip("[]")
     for spelled in (bare, code_of(bare.rpartition(".")[2])):
@@ -69,8 +68,8 @@ def _found(code: str, pages: dict[str, Page]) -> Page:
             return pages[spelled]
     if bare in _gaps():
         raise click.BadParameter(f"{bare} is a gap; see it with: shims show {bare}")
-    near = difflib.get_close_matches(bare.lower(), pages, n=1, cutoff=0.4)
-    hint = f"did you mean {near[0]}?" if near else "see them all with: shims explain"
+    near = nearest(bare, pages)
+    hint = f"did you mean {near}?" if near else "see them all with: shims explain"
     raise click.BadParameter(f"no code is called {code!r}; {hint}")
 
 

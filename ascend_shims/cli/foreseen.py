@@ -37,9 +37,14 @@ def foresee(report: dict[str, Any], plan: Plan) -> None:
             if not is_needed or _has_one(candidates, trees):
                 continue
             near = _near(candidates[-1], trees)
-            hint = f"; did you mean {near}?" if near else ""
-            missing = f"the installed release has no {candidates[-1]}{hint}"
-            gap["reason"] = f"waits in vain: {missing}"
+            wanted = candidates[-1]
+            gap["reason"] = (
+                f"never applies here: the installed release has no {wanted}; did you "
+                f"mean {near}? Correct its target in the registry"
+                if near
+                else f"never applies here: the installed release has no {wanted}; "
+                "correct its target in the registry, or narrow its versions"
+            )
             break
 
 

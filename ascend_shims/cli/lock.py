@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from ..words.counting import counted
 from .speech import say
 from .upstream import check_package, index_options, run_of
 
@@ -72,7 +73,8 @@ def command(
         package = next(iter(source.paths())).partition("/")[0]
         check_package(package, run.watched)
         paths = [p for p in source.paths() if p.startswith(f"{package}/")]
-        say(f"{source.label}: reading {len(paths)} files …", err=True)
+        files = counted(len(paths), "1 file", "{number} files")
+        say(f"{source.label}: reading {files} …", err=True)
         source.prefetch(paths)
         watched = [one for one in run.watched if one.package == package]
         claimed = [one for one in watched if one.is_claimed(source.version)]
@@ -80,7 +82,7 @@ def command(
             ranges = " and ".join(sorted({one.said_ranges for one in watched}))
             raise NoBaselineError(
                 f"no gap is for {source.label}, and nothing to be locked of it: they "
-                f"are for {ranges}"
+                f"are for {ranges}; name such a release"
             )
         facts = make_baseline(claimed, source)
         baselines[f"{package}=={source.version}"] = facts
@@ -117,7 +119,9 @@ def _tell(source: OpenedSource, facts: Baseline, claimed: list[Watched]) -> bool
 
     is_missed = False
     count = len(facts.symbols)
-    say(f"{source.label}: {count} {'symbol' if count == 1 else 'symbols'}", err=True)
+    label = source.label
+    told = counted(count, f"{label}: 1 symbol", f"{label}: {count} symbols")
+    say(told, err=True)
     for one in claimed:
         names = [reliance.symbol for reliance in one.reliances()]
         if not names or not facts.symbols.keys().isdisjoint(names):

@@ -68,7 +68,9 @@ def command(
     check_package(package, run.watched)
     releases = run.versions(package, first, prereleases=pre)
     if not releases:
-        raise click.BadParameter(f"{package} has no release from {first} on")
+        raise click.BadParameter(
+            f"{package} has no release from {first} on; name an older one with --from"
+        )
     name = distribution_of(package)
     checked = run.check_all([f"{name}=={release}" for release in releases], package)
     gaps = list(dict.fromkeys(one.gap for one in run.watched if one.package == package))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
@@ -10,11 +9,19 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ..switches import meant, namespaces
+from .near import nearest
 
 if TYPE_CHECKING:
     from ..upstream.watched import Role
 
-__all__ = ["OneOf", "RegistryPath", "gap_named", "gaps_named"]
+__all__ = [
+    "GapName",
+    "OneOf",
+    "RegistryPath",
+    "Seconds",
+    "gap_named",
+    "gaps_named",
+]
 
 
 def _unknown(name: str) -> str:
@@ -30,10 +37,38 @@ class OneOf(click.Choice):  # type: ignore[type-arg]  # generic from click 8.4 o
         try:
             return super().convert(value, param, ctx)
         except click.BadParameter as error:
-            near = difflib.get_close_matches(str(value), map(str, self.choices), n=1)
+            near = nearest(str(value), map(str, self.choices))
             if not near:
                 raise
-            self.fail(f"did you mean {near[0]}? {error.message}", param, ctx)
+            self.fail(f"did you mean {near}? {error.message}", param, ctx)
+
+
+class Seconds(click.FloatRange):
+    """A number of seconds; of what is none, how one is written."""
+
+    name = "seconds"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
+        try:
+            float(value)
+        except ValueError:
+            self.fail(
+                f"{value!r} is no number of seconds; write one, as 2.5", param, ctx
+            )
+        return super().convert(value, param, ctx)
+
+
+class GapName(click.types.StringParamType):
+    """The id of a gap; where it is left out, what tells which there are."""
+
+    def get_missing_message(
+        self,
+        param: click.Parameter,  # noqa: ARG002
+        ctx: click.Context | None,  # noqa: ARG002
+    ) -> str:
+        return "shims status --all lists the gaps"
 
 
 class RegistryPath(click.Path):
@@ -86,8 +121,8 @@ def gap_named(
         return
     # Who knows the gap by its own registry leaves out the namespace.
     spaced = [one for one in ids if one.rpartition("/")[2] == name]
-    near = spaced or difflib.get_close_matches(name.lower(), ids, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else _there_are(ids, besides or {})
+    near = spaced[0] if spaced else nearest(name, ids)
+    hint = f"did you mean {near}?" if near else _there_are(ids, besides or {})
     raise click.BadParameter(f"{unknown(name)}; {hint}", param_hint=repr(where))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from collections import Counter
 from typing import Any
@@ -27,6 +28,9 @@ _STYLES = {
     State.REVERTED: "yellow",
 }
 
+_TRAILING = re.compile(r"(?<! )(?: |\x1b\[[0-9;]*m)+(?=\n)")
+"""Spaces at the end of a line, and what switches styles among them. It begins where
+they begin: a cell may have many of them, and is looked through once."""
 
 _ENDLESS = 100_000
 """Columns of a pipe: more than anything needs."""
@@ -50,18 +54,24 @@ class ShimsConsole(Console):
             from .wording import worded
 
             objects = worded(objects, how, folds=self.folds)
-        if self.folds or all(isinstance(one, (str, Text)) for one in objects):
-            super().print(*objects, **how)
-            return
         with self.capture() as captured:
             super().print(*objects, **how)
-        # Cells are filled up with spaces to the width of their column.
-        for line in captured.get().splitlines():
-            self.out(line.rstrip(), highlight=False)
+        # Cells are filled up with spaces to the width of their column, and a text that
+        # is folded keeps the one at which it is: nobody wants to copy them.
+        try:
+            self.file.write(_TRAILING.sub(_styles, captured.get()))
+            self.file.flush()
+        except BrokenPipeError:
+            self.on_broken_pipe()
 
     def on_broken_pipe(self) -> None:
-        """Rich would exit with 1, which stands for findings."""
+        """Rich would exit with 1, which stands for findings; and so would click, by
+        the number that the system's own error has."""
         raise BrokenPipeError
+
+
+def _styles(found: re.Match[str]) -> str:
+    return found[0].replace(" ", "")
 
 
 def console() -> ShimsConsole:

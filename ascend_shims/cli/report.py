@@ -13,6 +13,7 @@ from .. import __version__
 from ..environment.versions import parse
 from ..files import real, write_whole
 from ..upstream.collecting import rare_collections
+from ..words.counting import counted
 from .speech import say
 from .upstream import check_package, index_options, registry_of, run_of, search_option
 
@@ -36,7 +37,9 @@ def _writable(
     if not path.parent.is_dir():
         raise click.BadParameter(f"there is no folder {path.parent}; make it first")
     if not os.access(path.parent, os.W_OK):
-        raise click.BadParameter(f"{path.parent} may not be written to")
+        raise click.BadParameter(
+            f"{path.parent} may not be written to; name a file somewhere else"
+        )
     return path
 
 
@@ -116,7 +119,9 @@ def _page(
     check_package(package, run.watched)
     releases = run.versions(package, first, prereleases=pre)
     if not releases:
-        raise click.BadParameter(f"{package} has no release from {first} on")
+        raise click.BadParameter(
+            f"{package} has no release from {first} on; name an older one with --from"
+        )
     name = distribution_of(package)
     report, notes = _report(path if registry else None)
     asked = Asked(
@@ -150,13 +155,15 @@ def _report(registry: Path | None) -> tuple[dict[str, Any] | None, list[str]]:
 
 
 def _said(file: Path, page: Page, size: int) -> str:
-    gaps = len(page.entries)
+    many, some = len(page.entries), len(page.releases)
+    gaps = counted(many, "1 gap", "{number} gaps")
+    releases = counted(some, "1 release", "{number} releases")
     found = [one.cells[-1].verdict for one in page.entries]
     newest = page.releases[-1].version
     worst = ", ".join(
         f"{found.count(kind)} {kind}" for kind in ("broken", "review") if kind in found
     )
     return (
-        f"{file}: {gaps} gaps x {len(page.releases)} releases, {size / 1e6:.1f} MB; "
+        f"{file}: {gaps} x {releases}, {size / 1e6:.1f} MB; "
         f"at {newest} {worst or 'nothing is broken or to review'}"
     )

@@ -72,7 +72,9 @@ def command(
     own_plan(switches)
     program = shutil.which(words[0])
     if program is None:
-        raise SwitchError(f"there is no command {words[0]!r} on PATH")
+        raise SwitchError(
+            f"there is no command {words[0]!r} on PATH; correct it, or write its path"
+        )
     environ = {k: v for k, v in os.environ.items() if k not in own.as_environment()}
     environ.update(switches.as_environment())
     path = [str(_BOOTSTRAP), *filter(None, [environ.get("PYTHONPATH")])]

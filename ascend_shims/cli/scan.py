@@ -109,7 +109,9 @@ def command(
     from .scanned import Shown, show
 
     if against is not None and (first or last):
-        raise click.BadParameter("--against names one release, --from and --to several")
+        raise click.BadParameter(
+            "--against names one release, --from and --to several: leave out either"
+        )
     if registry_out is not None and not force:
         _refuse_to_overwrite(registry_out)
     # Before there are threads: it may start processes.
@@ -191,7 +193,8 @@ def _range(
     ]
     if not found:
         raise click.BadParameter(
-            f"{package} has no release from {first or 'its first'} to {last or 'now'}"
+            f"{package} has no release from {first or 'its first'} to {last or 'now'}; "
+            "name an older one with --from, or a newer one with --to"
         )
     if low is None:
         raise click.BadParameter("--to needs --from, the oldest release to compare")
@@ -252,7 +255,9 @@ def _write(path: Path, scanned: Scanned, first: str | None, last: str | None) ->
         else:
             write_whole(real(path), text)
     except OSError as error:
-        raise click.BadParameter(f"{path} cannot be written: {error}") from error
+        raise click.BadParameter(
+            f"{path} cannot be written: {error}; name another file with --registry-out"
+        ) from error
     say(f"wrote {path}", err=True)
 
 

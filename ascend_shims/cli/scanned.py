@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from ..scan.found import Found, Question, Scanned
+from ..words.counting import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -317,16 +318,19 @@ def _footer(out: Console, shown: Shown, everything: bool) -> None:
         if compared.unplaced:
             out.print(_unplaced(compared), style="dim")
     if shown.questions:
-        counted = Counter(q.kind for q in shown.questions)
-        said = ", ".join(f"{n} {kind}" for kind, n in counted.most_common())
+        kinds_asked = Counter(q.kind for q in shown.questions)
+        said = ", ".join(f"{n} {kind}" for kind, n in kinds_asked.most_common())
         out.print(f"questions: {said}", style="yellow")
     for file in scanned.skipped:
         out.print(f"not scanned: {file.path}: {file.reason}", style="red", markup=False)
     for problem in compared.checked[-1].problems if compared else ():
         out.print(f"not read: {problem}", style="red", markup=False)
     if scanned.tests:
-        files = "file" if scanned.tests == 1 else "files"
-        left = f"{scanned.tests} test {files} left out; --tests takes them in"
+        left = counted(
+            scanned.tests,
+            "1 test file left out; --tests takes it in",
+            f"{scanned.tests} test files left out; --tests takes them in",
+        )
         out.print(left, style="dim")
     out.print(_next(shown, everything), style="dim", soft_wrap=True)
 
@@ -350,16 +354,17 @@ def _counts(scanned: Scanned, settled: bool) -> str:
     patches = scanned.patches
     forms = Counter(one.form for one in scanned.found)
     private = sum(n for form, n in forms.items() if form.startswith("private"))
-    files = len({one.path for one in patches})
+    files, many = len({one.path for one in patches}), len(patches)
+    subclasses, overrides = forms["subclass"], forms["override"]
     parts = [
-        f"{scanned.files} files",
-        f"{len(patches)} patches in {files}",
-        f"{forms['subclass']} subclasses",
-        f"{private} private names",
+        counted(scanned.files, "1 file", "{number} files"),
+        counted(many, f"1 patch in {files}", f"{many} patches in {files}"),
+        counted(subclasses, "1 subclass", "{number} subclasses"),
+        counted(private, "1 private name", "{number} private names"),
     ]
     # Which methods are overrides only upstream's text tells.
     if settled:
-        parts.insert(3, f"{forms['override']} overrides")
+        parts.insert(3, counted(overrides, "1 override", "{number} overrides"))
     return " · ".join(parts)
 
 

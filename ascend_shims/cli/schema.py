@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
-
 import click
 from click.shell_completion import CompletionItem
 
 from ..schemas import names, schema_text
+from .near import nearest
 
 __all__ = ["command"]
 
@@ -38,7 +37,7 @@ def command(name: str | None) -> int:
     elif name in known:
         click.echo(schema_text(name), nl=False)
     else:
-        near = difflib.get_close_matches(name, known, n=1)
-        hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+        near = nearest(name, known)
+        hint = f"did you mean {near}?" if near else f"there are {', '.join(known)}"
         raise click.BadParameter(f"there is no schema of {name!r}; {hint}")
     return 0

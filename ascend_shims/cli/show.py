@@ -20,7 +20,7 @@ from .completion import gap_ids
 from .drifted import drifted
 from .foreseen import foresee
 from .here import assumed, own_plan, own_switches, print_json, registry_option
-from .named import gap_named
+from .named import GapName, gap_named
 from .upstream import again
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ __all__ = ["command"]
 
 
 @click.command("show")
-@click.argument("gap_id", metavar="GAP", shell_complete=gap_ids)
+@click.argument("gap_id", metavar="GAP", type=GapName(), shell_complete=gap_ids)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
 @click.option(
     "--assume",
@@ -302,7 +302,11 @@ def _indented(
         indent = " " * (columns if number == 1 else columns + 2)
         line = Text.assemble(indent, (part, style))
         if state is not None and number == len(parts):
-            line = Text.assemble(line, "  ", state)
+            beside = Text.assemble(line, "  ", state)
+            if out.folds and beside.cell_len > out.width:
+                out.print(line, soft_wrap=True)
+                beside = Text.assemble(" " * (columns + 2), state)
+            line = beside
         out.print(line, soft_wrap=True)
 
 

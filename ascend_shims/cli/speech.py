@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
+from collections.abc import Iterator
 from typing import Any
 
 import click
 
-from ..errors import USAGE
+from ..errors import USAGE, ShimsError, code_of
 from ..words import is_english, said
 
 __all__ = ["Context", "ended", "say", "show_error", "tell"]
+
+
+_EXAMPLE = re.compile(r"^ *(shims .*?)(?:  .*)?$", re.MULTILINE)
+"""The first call in a command's help, without what is said about it."""
+
+
+_UNREACHABLE = "index-unreachable"
+"""The code of an index that does not answer."""
 
 
 def say(text: str = "", *, err: bool = False, nl: bool = True, **style: Any) -> None:
@@ -39,6 +49,29 @@ def ended(text: str) -> str:
     return text if text.endswith((".", "?", "!")) else f"{text}."
 
 
+def _for_example(error: click.MissingParameter, context: click.Context) -> str:
+    """How the command is called, where nothing else says what is missing."""
+    parameter = error.param
+    if parameter is None or parameter.type.get_missing_message(parameter, context):
+        return ""
+    found = _EXAMPLE.search(context.command.help or "")
+    return f" For example: {found[1]}" if found else ""
+
+
+def _elsewhere(command: click.Command) -> Iterator[str]:
+    """From where else this command can read a release, if it reads any."""
+    known = [option for one in command.params for option in one.opts]
+    if "--index-url" not in known:
+        return
+    named = next((one for one in ("--against", "--to") if one in known), None)
+    yield (
+        "try another index with --index-url, the cache with --offline, or a wheel or "
+        f"a folder with {named}"
+        if named
+        else "try another index with --index-url, or the cache with --offline"
+    )
+
+
 class Context(click.Context):
     """Help and usage in the language that is spoken."""
 
@@ -46,6 +79,11 @@ class Context(click.Context):
         # Of an option without its value click's parser does not say whose it is.
         if isinstance(error, click.UsageError) and error.ctx is None:
             error.ctx = self
+        is_far = isinstance(error, ShimsError) and code_of(error) == _UNREACHABLE
+        # A context is left more than once, by click's own doing.
+        if is_far and not hasattr(error, "__notes__"):
+            for hint in _elsewhere(self.command):
+                error.add_note(hint)
         return super().__exit__(kind, error, trace)
 
     def make_formatter(self) -> click.HelpFormatter:
@@ -68,5 +106,8 @@ def show_error(error: click.ClickException) -> None:
         if context.command.get_help_option(context) is not None:
             asked = f"{context.command_path} {context.help_option_names[0]}"
             say(f"Try '{asked}' for help.\n", err=True)
-    told = said(f"Error: {error.format_message()}")
+    message = error.format_message()
+    if type(error) is click.MissingParameter and context is not None:
+        message += _for_example(error, context)
+    told = said(f"Error: {message}")
     tell(f"{told} [{USAGE}]" if isinstance(error, click.UsageError) else told)

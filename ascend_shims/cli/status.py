@@ -17,7 +17,7 @@ from ..switches import meant
 from .completion import gap_ids
 from .foreseen import foresee
 from .here import assumed, own_plan, own_switches, print_json
-from .named import OneOf, RegistryPath, gaps_named
+from .named import OneOf, RegistryPath, Seconds, gaps_named
 
 if TYPE_CHECKING:
     from ..plan import Plan
@@ -30,6 +30,10 @@ _SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     # What needs somebody comes first, what nobody waits for last.
     "state": lambda gap: (not State(gap["state"]).is_fault, gap["state"]),
 }
+
+
+_ASKED = "ASCEND_SHIMS_DEVICE=npu"
+"""Who asked for an NPU; a reason is nothing else where torch_npu is installed."""
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,8 @@ class _Look:
     report: dict[str, Any]
     hidden: int
     """Gaps of the registry that it leaves out."""
+    others: frozenset[int] = frozenset()
+    """Processes that carry gaps of another registry."""
 
 
 @click.command("status")
@@ -103,7 +109,7 @@ class _Look:
 @click.option("--markdown", is_flag=True, help="For a ticket.")
 @click.option(
     "--watch",
-    type=click.FloatRange(min=0.2),
+    type=Seconds(min=0.2),
     metavar="SECONDS",
     help="Look again that often, until Ctrl-C.",
 )
@@ -144,10 +150,12 @@ def command(
     def look() -> _Look:
         plan = own_plan(own_switches(assume, registry))
         gaps_named(gaps, [gap.id for gap in plan.registry.gaps])
-        report = _report(plan, [] if assume else ask_all(), choice)
+        answers = [] if assume else ask_all()
+        report = _report(plan, answers, choice)
         if not assume:
             foresee(report, plan)
-        return _Look(report, len(plan.registry.gaps) - len(report["gaps"]))
+        hidden = len(plan.registry.gaps) - len(report["gaps"])
+        return _Look(report, hidden, _others(plan, answers))
 
     def print_(now: _Look) -> None:
         report = now.report
@@ -157,9 +165,9 @@ def command(
         from .status_page import as_markdown, show
 
         if markdown:
-            click.echo(as_markdown(report), nl=False)
+            click.echo(as_markdown(report, now.others), nl=False)
         else:
-            show(report, _next(now, choice))
+            show(report, _next(now, choice), now.others)
 
     seen = look()
     if watch is None:
@@ -196,6 +204,22 @@ def _report(plan: Plan, answers: list[Answer], choice: _Choice) -> dict[str, Any
     return report
 
 
+def _others(plan: Plan, answers: list[Answer]) -> frozenset[int]:
+    """Who carries other gaps than the registry here has. What of a gap is written
+    otherwise, as its patches, no answer tells."""
+    own = {(gap.id, gap.title, gap.status, gap.kind) for gap in plan.registry.gaps}
+    return frozenset(
+        # As it says of itself, which is what is shown.
+        one.report["process"]["pid"]
+        for one in answers
+        if one.report is not None and set(map(_identity, one.report["gaps"])) != own
+    )
+
+
+def _identity(gap: dict[str, Any]) -> tuple[Any, ...]:
+    return tuple(gap.get(key) for key in ("id", "title", "status", "kind"))
+
+
 def _process(answer: Answer, choice: _Choice) -> dict[str, Any]:
     if answer.report is None:
         return {"pid": answer.pid, "problem": answer.problem}
@@ -216,13 +240,21 @@ def _next(look: _Look, choice: _Choice) -> str:
     from .upstream import again
 
     report = look.report
-    running = [gap for p in report["processes"] for gap in p.get("gaps", ())]
+    running = [
+        gap
+        for p in report["processes"]
+        # What another registry has cannot be shown by this one.
+        if p["pid"] not in look.others
+        for gap in p.get("gaps", ())
+    ]
     same = again()
     for gap in [*report["gaps"], *running]:
         if State(gap["state"]).is_fault:
             return f"Next: shims show {gap['id']}{same}"
     if any(one["problem"] for one in report["registries"]):
         return "Next: shims doctor"
+    if _is_amiss(report["environment"]["device"]):
+        return "Next: shims doctor   (the NPU that is asked for is not here)"
     kept_out = any(gap["reason"].startswith("no NPU") for gap in report["gaps"])
     if kept_out:
         words = f"ASCEND_SHIMS_DEVICE=sim shims status{same}{choice.as_options()}"
@@ -234,3 +266,10 @@ def _next(look: _Look, choice: _Choice) -> str:
         return f"Next: shims show {shown[0]['id']}{same}"
     all_asked = choice.everything or not look.hidden
     return "Next: shims doctor" if all_asked else f"Next: shims status --all{same}"
+
+
+def _is_amiss(device: dict[str, str]) -> bool:
+    """Whether an NPU is asked for where there is none: the reason says what lacks."""
+    if device["kind"] != "npu" or not device["reason"].startswith(_ASKED):
+        return False
+    return device["reason"] != _ASKED or not any(Path("/dev").glob("davinci[0-9]*"))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from typing import Any
 
 from rich.text import Text
@@ -13,10 +13,20 @@ from .render import console, state_text, summary, table, tally
 __all__ = ["as_markdown", "show"]
 
 _NOBODY = "No running process carries shims."
+_OTHER = "other registry"
+_OTHERS = (
+    "other registry: these gaps are not those of the registry that this command reads; "
+    "--registry FILE reads another"
+)
 
 
-def show(report: dict[str, Any], next_step: str) -> None:
-    """`next_step`: what one would want to do now."""
+def show(report: dict[str, Any], next_step: str, others: Container[int] = ()) -> None:
+    """Print a report.
+
+    Args:
+        next_step: what one would want to do now.
+        others: processes that carry the gaps of another registry.
+    """
     out = console()
     environment = report["environment"]
     out.print(summary(environment))
@@ -32,7 +42,7 @@ def show(report: dict[str, Any], next_step: str) -> None:
         out.print("No such gap in a new process.")
     out.print()
     _show_registries(out, report.get("registries", []))
-    _show_processes(out, report["processes"])
+    _show_processes(out, report["processes"], others)
     out.print(next_step, style="dim")
 
 
@@ -55,20 +65,26 @@ def _registry(one: dict[str, Any]) -> tuple[str, str, str]:
     return one["namespace"], str(one["gaps"]), by or "nobody"
 
 
-def _show_processes(out: Any, processes: list[dict[str, Any]]) -> None:
+def _show_processes(
+    out: Any, processes: list[dict[str, Any]], others: Container[int]
+) -> None:
     if not processes:
         out.print(f"{_NOBODY}\n")
         return
     running = table("PID", "ROLE", "PLAN", "STATES")
     for one in processes:
-        running.add_row(*map(Text, _row(one)))
+        running.add_row(*map(Text, _row(one, others)))
     out.print(running)
+    if any(one["pid"] in others for one in processes):
+        out.print(f"  {_OTHERS}", style="dim")
     for line in _faults(processes):
         out.print(Text(f"  {line}", "red"))
     out.print()
 
 
-def _row(process: dict[str, Any]) -> tuple[str, str, str, str]:
+def _row(
+    process: dict[str, Any], others: Container[int] = ()
+) -> tuple[str, str, str, str]:
     pid = str(process["pid"])
     if "gaps" not in process:
         return pid, "?", "?", process["problem"]
@@ -76,7 +92,10 @@ def _row(process: dict[str, Any]) -> tuple[str, str, str, str]:
     # Closed ones where nothing else is asked for; none where it is in other states
     # than those, as a process is that has just begun.
     states = states or [gap["state"] for gap in process["gaps"]]
-    return pid, process["role"], process["plan"], tally(states) or "none of these"
+    told = tally(states) or "none of these"
+    if process["pid"] in others:
+        told += f" · {_OTHER}"
+    return pid, process["role"], process["plan"], told
 
 
 def _faults(processes: list[dict[str, Any]]) -> Iterator[str]:
@@ -86,7 +105,7 @@ def _faults(processes: list[dict[str, Any]]) -> Iterator[str]:
                 yield f"{one['pid']}: {gap['id']} is {gap['state']}: {gap['reason']}"
 
 
-def as_markdown(report: dict[str, Any]) -> str:
+def as_markdown(report: dict[str, Any], others: Container[int] = ()) -> str:
     """The same for a ticket, with what tells one environment from another."""
     lines = [
         f"### shims status: {summary(report['environment'])}",
@@ -108,8 +127,10 @@ def as_markdown(report: dict[str, Any]) -> str:
         lines += [*_rows(("registry of", "gaps", "brought by"), brought), ""]
         lines += [*left_out, ""] if left_out else []
     if report["processes"]:
-        rows = [_row(one) for one in report["processes"]]
+        rows = [_row(one, others) for one in report["processes"]]
         lines += _rows(("pid", "role", "plan", "states"), rows)
+        if any(one["pid"] in others for one in report["processes"]):
+            lines += ["", _OTHERS]
         faults = [f"- {line}" for line in _faults(report["processes"])]
         lines += ["", *faults] if faults else []
     else:

@@ -15,9 +15,10 @@ import msgspec
 from ..environment.distributions import module_file
 from ..errors import code_of
 from ..switches import SwitchError
+from ..words.counting import counted
 from .completion import gap_ids
 from .here import own_plan, own_switches, print_json
-from .named import RegistryPath, gaps_named
+from .named import RegistryPath, Seconds, gaps_named
 from .speech import say
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ _SHOWN = 20
 @click.option("--registry", type=RegistryPath(path_type=Path), help="Another registry.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(min=0, min_open=True),
+    type=Seconds(min=0, min_open=True),
     metavar="SECONDS",
     default=900.0,
     show_default=True,
@@ -180,8 +181,13 @@ def _print(proof: Proof) -> None:
     out.print(" · ".join([*proof.upstream.values(), device]))
     extent = proof.extent
     out.print(
-        f"{extent.entries:,} entries of {extent.objects:,} objects in "
-        f"{extent.modules:,} modules were compared"
+        counted(
+            extent.modules,
+            f"{extent.entries:,} entries of {extent.objects:,} objects in 1 module "
+            "were compared",
+            f"{extent.entries:,} entries of {extent.objects:,} objects in "
+            f"{extent.modules:,} modules were compared",
+        )
     )
     parts = [f"{root} {count:,}" for root, count in extent.by_root.items()]
     out.print(f"({' · '.join(parts)})\n", style="dim")
@@ -218,7 +224,7 @@ def _in_force(stage: Stage) -> str:
         return "-"
     changed = sum(gap.changed for gap in stage.gaps)
     patches = sum(gap.patches for gap in stage.gaps)
-    return f"{changed} of {patches} patch{'es' if patches != 1 else ''}"
+    return counted(patches, f"{changed} of 1 patch", f"{changed} of {patches} patches")
 
 
 def _print_stage(out: Any, stage: Stage) -> None:
@@ -238,7 +244,9 @@ def _print_stage(out: Any, stage: Stage) -> None:
     rest = len(found) - _SHOWN
     if imported:
         names = sorted({one.path.replace(":", ".") for one in imported})
-        count = f"{len(names):,} module{'s' if len(names) != 1 else ''} of upstream"
+        count = counted(
+            len(names), "1 module of upstream", f"{len(names):,} modules of upstream"
+        )
         some = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
         said = f"{stage.name}: {count} imported meanwhile: {some}"
         out.print(said, style="red", markup=False)

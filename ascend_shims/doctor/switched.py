@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..switches import ELSEWHERE, NAMES
+from ..words.counting import counted
 from .finding import Finding, notice, ok, problem
 
 __all__ = [
@@ -88,6 +89,8 @@ class SwitchesSeen:
     """What of the runtime guard's settings cannot be used."""
     cache: str | None = None
     """Why nothing that is read of releases can be kept."""
+    unspoken: str | None = None
+    """The encoding that has no words of the language that is wanted."""
 
 
 def switches_of(environ: Mapping[str, str]) -> tuple[Switch, ...]:
@@ -134,6 +137,14 @@ def judge_switches(seen: SwitchesSeen, registry: RegistrySeen) -> Iterator[Findi
             "cache-unwritable",
             f"nothing of what is read of releases is kept: {seen.cache}",
             "name another folder: export ASCEND_SHIMS_CACHE=FOLDER",
+        )
+    if seen.unspoken:
+        yield notice(
+            _AREA,
+            "language-unwritable",
+            f"Chinese is wanted, and English is spoken: {seen.unspoken}, the encoding "
+            "of the output, cannot write it",
+            "export PYTHONIOENCODING=utf-8",
         )
     for switch in seen.switches:
         yield ok(
@@ -186,11 +197,11 @@ def _stranger(name: str) -> Finding:
 
 def _found(seen: FoundSeen) -> Finding:
     if seen.problem is None:
-        said = (
-            f"{seen.gaps} gaps of {seen.namespace}, {seen.path} ({seen.distribution})"
+        said = counted(
+            seen.gaps,
+            f"1 gap of {seen.namespace}, {seen.path} ({seen.distribution})",
+            f"{seen.gaps} gaps of {seen.namespace}, {seen.path} ({seen.distribution})",
         )
-        if seen.gaps == 1:
-            said = f"1 gap of {seen.namespace}, {seen.path} ({seen.distribution})"
         return ok(_REGISTRY, "registry-found", said)
     reason, _, fix = seen.problem.rpartition("; ")
     by = f" of {seen.distribution}" if seen.distribution else ""
@@ -221,9 +232,12 @@ def _registry(seen: RegistrySeen) -> Iterator[Finding]:
             fix if message else "unset ASCEND_SHIMS_REGISTRY",
         )
     else:
-        yield ok(
-            _REGISTRY, "registry", f"{seen.gaps} gaps of {seen.file} ({seen.source})"
+        said = counted(
+            seen.gaps,
+            f"1 gap of {seen.file} ({seen.source})",
+            f"{seen.gaps} gaps of {seen.file} ({seen.source})",
         )
+        yield ok(_REGISTRY, "registry", said)
     for one in seen.found:
         yield _found(one)
     if seen.project is None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from ..environment import Distribution
 from ..environment.versions import parse
+from ..words.counting import counted
 from .finding import Finding, notice, ok, problem
 from .installed import Copy, Metadata, counting, shadow
 
@@ -149,8 +150,13 @@ def _release(seen: VllmSeen) -> Iterator[Finding]:
         yield notice(
             _AREA,
             "vllm-partly-supported",
-            f"{len(seen.outside)} of {seen.patched} gaps have no patch for vLLM "
-            f"{seen.found.version}: {', '.join(seen.outside)}",
+            counted(
+                len(seen.outside),
+                f"1 of {seen.patched} gaps has no patch for vLLM "
+                f"{seen.found.version}: {seen.outside[0]}",
+                f"{len(seen.outside)} of {seen.patched} gaps have no patch for vLLM "
+                f"{seen.found.version}: {', '.join(seen.outside)}",
+            ),
             f"shims show {seen.outside[0]}",
         )
 

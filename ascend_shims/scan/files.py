@@ -16,6 +16,7 @@ from pathlib import Path
 
 from ..errors import ConfigurationError
 from ..files import real
+from ..words.counting import counted
 from .found import Skipped
 
 __all__ = ["Files", "NothingToScanError", "SkipError", "Source", "collect", "parse"]
@@ -137,7 +138,11 @@ def collect(paths: Iterable[Path], *, tests: bool = False) -> Files:
     if not found and not skipped:
         where = ", ".join(map(str, named)) or "."
         hint = (
-            f"; {left_out} files of tests are left out, --tests takes them in"
+            counted(
+                left_out,
+                "; 1 file of tests is left out, --tests takes it in",
+                f"; {left_out} files of tests are left out, --tests takes them in",
+            )
             if left_out
             else "; name the folder of a plugin, as in `shims scan my_plugin/`"
         )

@@ -46,6 +46,9 @@ _JOINTS = (
 _HAN = re.compile("[\u4e00-\u9fff]")
 _CHINESE = re.compile("[\u4e00-\u9fff）]")
 _LATIN = re.compile("[A-Za-z0-9`]")
+_COUNT = "number"
+"""The hole that only a number is in."""
+_NUMBER = re.compile(r"[\d,]+")
 _GAP = re.compile(r"( {2,})")
 """Between two columns of a line."""
 
@@ -104,7 +107,9 @@ class Template:
             found[name] = text[at:behind]
             at = behind + len(chunk)
         found[self.names[-1]] = text[at:end]
-        return found
+        # Without that any sentence that ends with `files` would be a number of them.
+        number = found.get(_COUNT)
+        return found if number is None or _NUMBER.fullmatch(number) else None
 
     def filled(self, holes: Mapping[str, str]) -> str:
         text = ""

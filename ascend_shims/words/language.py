@@ -14,6 +14,7 @@ __all__ = [
     "can_show",
     "is_known",
     "preferred",
+    "unspoken",
 ]
 
 ENGLISH = "en"
@@ -33,13 +34,26 @@ def preferred(environ: Mapping[str, str], *streams: TextIO | None) -> str:
 
     Returns `zh_CN` or `en`; `en` also for languages that there are no words in.
     """
+    return CHINESE if _asks(environ) and all(map(can_show, streams)) else ENGLISH
+
+
+def unspoken(environ: Mapping[str, str], *streams: TextIO | None) -> str | None:
+    """The encoding because of which it is not Chinese that is spoken, as is wanted."""
+    if not _asks(environ):
+        return None
+    refusing = (one for one in streams if one is not None and not can_show(one))
+    return next((one.encoding for one in refusing), None)
+
+
+def _asks(environ: Mapping[str, str]) -> bool:
+    """Whether of the languages that there are words in Chinese is liked best."""
     for name in _wanted(environ):
         spelled = _spelled(name)
         if _SIMPLIFIED.fullmatch(spelled):
-            return CHINESE if all(map(can_show, streams)) else ENGLISH
+            return True
         if _ENGLISH.fullmatch(spelled):
-            return ENGLISH
-    return ENGLISH
+            return False
+    return False
 
 
 def is_known(name: str) -> bool:

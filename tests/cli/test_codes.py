@@ -77,7 +77,11 @@ def test_every_mistake_has_a_line_with_the_code(shims: Any, project: Path) -> No
             "shims status",
             "错误：选项 '--gap' 需要一个值。 [usage]",
         ),
-        (["show"], "shims show", "Error: Missing argument 'GAP'. [usage]"),
+        (
+            ["show"],
+            "shims show",
+            "Error: Missing argument 'GAP'. shims status --all lists the gaps [usage]",
+        ),
         (["--registry"], "shims", "Error: No such option"),
         (["statu"], "shims", "Error: No such command 'statu'. Did you mean 'status'?"),
     ],

@@ -117,6 +117,42 @@ def test_a_process_that_does_not_answer_is_shown_as_such(shims, serving) -> None
     assert "no answer" in row
 
 
+_OTHERS = (
+    "other registry: these gaps are not those of the registry that this command reads; "
+    "--registry FILE reads another"
+)
+
+
+def test_a_process_with_another_registry_is_marked(
+    shims, serving, project: Path
+) -> None:
+    process = serving(_SERVE + "    madeup.core.answer = print\n")
+    mine = project / "mine.yaml"
+    text = (project / "registry.yaml").read_text()
+    mine.write_text(text.replace("id: loud", "id: noisy").replace("[loud]", "[noisy]"))
+    (project / "madeup_patches" / "noisy.py").write_text(
+        (project / "madeup_patches" / "loud.py").read_text()
+    )
+    wide = {"COLUMNS": None}
+    done = shims("status", "--registry", str(mine), extra=wide)
+    lines = done.stdout.splitlines()
+    (row,) = [line for line in lines if line.startswith(f"{process.pid} ")]
+    assert row.endswith(" · other registry")
+    assert f"  {_OTHERS}" in lines
+    assert lines[-1].startswith("Next: shims apply-check --registry ")
+    marked = shims("status", "--registry", str(mine), "--markdown").stdout
+    assert " · other registry |\n" in marked
+    assert _OTHERS in marked.splitlines()
+
+
+def test_a_process_with_the_same_registry_is_not_marked(shims, serving) -> None:
+    process = serving(_SERVE)
+    for words in (("status",), ("status", "--all"), ("status", "--gap", "loud")):
+        done = shims(*words, extra={"COLUMNS": None})
+        rows = [x for x in done.stdout.splitlines() if x.startswith(f"{process.pid} ")]
+        assert rows and "other registry" not in rows[0]
+
+
 def test_the_table_names_a_fault_elsewhere(shims, serving) -> None:
     process = serving(_SERVE + "    madeup.core.answer = print\n")
     done = shims("status")

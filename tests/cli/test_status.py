@@ -353,9 +353,18 @@ def test_apply_check_says_what_was_meant(
 @pytest.mark.parametrize(
     ("mistyped", "hint"),
     [
-        ("madeup.core:anser", "; did you mean madeup.core:answer?"),
-        ("madeup.cor:answer", "; did you mean madeup.core:answer?"),
-        ("madeup.core:Quite.other", ""),
+        (
+            "madeup.core:anser",
+            "did you mean madeup.core:answer? Correct its target in the registry",
+        ),
+        (
+            "madeup.cor:answer",
+            "did you mean madeup.core:answer? Correct its target in the registry",
+        ),
+        (
+            "madeup.core:Quite.other",
+            "correct its target in the registry, or narrow its versions",
+        ),
     ],
 )
 def test_a_target_that_there_is_not_is_told_before_upstream_is_loaded(
@@ -363,7 +372,8 @@ def test_a_target_that_there_is_not_is_told_before_upstream_is_loaded(
 ) -> None:
     registry = project / "registry.yaml"
     registry.write_text(registry.read_text().replace("madeup.core:answer", mistyped, 1))
-    said = f"waits in vain: the installed release has no {mistyped}{hint}"
+    missing = f"the installed release has no {mistyped}"
+    said = f"never applies here: {missing}; {hint}"
     loud, polite = shims_json("status")["gaps"]
     assert (loud["state"], loud["reason"]) == ("pending", said)
     assert "has no" not in polite["reason"]

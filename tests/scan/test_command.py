@@ -96,7 +96,7 @@ def test_an_inventory_needs_no_release(shims: Any) -> None:
     assert done.returncode == 0, done.stderr
     assert "madeup.core:answer" in done.stdout
     assert "not scanned: plug/old.py: is Python 2" in done.stdout
-    assert "1 test file left out; --tests takes them in" in done.stdout
+    assert "1 test file left out; --tests takes it in" in done.stdout
     assert "2 files · 4 patches in 1 · 0 subclasses" in done.stdout
     assert done.stdout.rstrip().endswith("--against vllm@latest")
 
@@ -276,8 +276,8 @@ def test_the_table_lists_what_it_counts(shims: Any, tmp_path: Path) -> None:
     )
     words = ("plug", "--upstream", "madeup", "--offline")
     plain, full = shims(*words).stdout, shims(*words, "--all").stdout
-    assert "1 subclasses · " in plain
-    assert "1 private names" in " ".join(plain.split())
+    assert "1 subclass · " in plain
+    assert "1 private name" in " ".join(plain.split())
     assert "madeup.core:Engine" not in plain
     assert "Next: the same with --all" in plain
     assert "4  madeup.core:Engine\n" in full

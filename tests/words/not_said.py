@@ -31,6 +31,7 @@ TEXTS = {
         r"\1 does not have",
         r"""^not hasattr\(.*['\"]{last}['\"]\)""",
         r"bytes (\d+)-(\d+)/(\d+)",
+        r"^ *(shims .*?)(?:  .*)?$",
         r"\bat 0x[0-9a-f]{9,16}\b",
     },
     "a name in JSON, for which the screen has another": {
@@ -87,6 +88,7 @@ TEXTS = {
         "[options.entry_points]",
         "ascend_shims.registries =",
         "export {variables}",
+        "export PYTHONIOENCODING=utf-8",
         "pytest {gap}",
         "shims apply-check{registry}",
         "shims drift --against {name}@latest{registry}",

@@ -161,7 +161,7 @@ def test_a_screen_is_in_chinese(
         (["show"], 2, "错误：缺少参数 'GAP'。"),
         (["status", "--stat", "x"], 2, "是不是"),
         (["status", "--sort", "x"], 2, "'--sort' 的值无效：'x' 不是"),
-        (["status", "--watch", "x"], 2, "'--watch' 的值无效：'x' 不是有效的"),
+        (["status", "--watch", "x"], 2, "'--watch' 的值无效：'x' 不是秒数；请写"),
         (["nothing"], 2, "错误：没有命令 'nothing'。"),
         (["explain", "zzzzzz"], 2, "没有这个代码：'zzzzzz'；全部列表：shims explain"),
         (["drift", "--against", "x", "--package", "madeup"], 2, "'x' 不是来源；请写"),

@@ -25,6 +25,7 @@ def write(checked: Checked, *, everything: bool) -> None:
     from rich.padding import Padding
 
     from ...upstream.check import ORDER
+    from ...words.counting import counted
     from ..render import console
     from ..speech import ended
 
@@ -46,12 +47,15 @@ def write(checked: Checked, *, everything: bool) -> None:
         out.print(f"note: {note}", style="yellow", markup=False)
     out.print(tally(f.verdict.kind for f in checked.findings))
     costs = checked.costs
-    if costs.get("requests"):
-        out.print(
-            f"{costs['bytes'] / 1e6:.1f} MB in {costs['requests']} requests, "
-            f"{costs['seconds']:.1f} s",
-            style="dim",
+    requests = costs.get("requests")
+    if requests:
+        size, took = costs["bytes"] / 1e6, costs["seconds"]
+        said = counted(
+            requests,
+            f"{size:.1f} MB in 1 request, {took:.1f} s",
+            f"{size:.1f} MB in {requests} requests, {took:.1f} s",
         )
+        out.print(said, style="dim")
     out.print(_next(checked), style="dim")
 
 

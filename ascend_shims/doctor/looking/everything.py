@@ -24,6 +24,7 @@ from ...report import registries_of
 from ...states import State
 from ...switches import Switches
 from ...upstream.sources.cache import Cache, cache_directory
+from ...words.language import unspoken
 from ..cann import CannSeen
 from ..device import DeviceSeen
 from ..diagnosis import Seen
@@ -222,6 +223,7 @@ def _switches(given: Given) -> SwitchesSeen:
         off=switches.mode == "off",
         guard=complaints_about(given.environ),
         cache=Cache(cache_directory(given.environ)).refused(),
+        unspoken=unspoken(given.environ, sys.stdout, sys.stderr),
     )
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib import import_module
+from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
@@ -51,10 +54,27 @@ _GROUPS = {
 _COMMANDS = {name: about for group in _GROUPS.values() for name, about in group.items()}
 
 
+@contextmanager
+def _unnumbered() -> Iterator[None]:
+    """By its number click knows a reader who has gone, and ends with 1: findings."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise BrokenPipeError from None
+
+
 class _Lazy(click.Group):
     """A group whose commands are imported when they are called."""
 
     context_class = Context
+
+    def make_context(self, *args: Any, **kwargs: Any) -> click.Context:
+        with _unnumbered():
+            return super().make_context(*args, **kwargs)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        with _unnumbered():
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)

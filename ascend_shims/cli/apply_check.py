@@ -15,7 +15,14 @@ import msgspec
 from ..report import registries_of
 from ..states import State
 from .foreseen import nearest_here
-from .here import own_plan, own_switches, print_json, registry_option
+from .here import (
+    NPU_LACKS,
+    lacks_npu,
+    own_plan,
+    own_switches,
+    print_json,
+    registry_option,
+)
 from .speech import say
 from .upstream import again
 
@@ -125,7 +132,11 @@ def _print(answer: dict[str, Any], plan: Plan) -> None:
                 rows.add_row(planned.gap.id, state, planned.reason)
         out.print(rows)
         out.print("\nNothing would be applied here, so nothing can fail.")
-        out.print(f"Next: shims status{again()}", style="dim")
+        if any(one.reason.startswith("no NPU") for one in plan.gaps):
+            words = f"ASCEND_SHIMS_DEVICE=sim shims apply-check{again()}"
+            out.print(f"Next: {words}   (what an NPU would get)", style="dim")
+        else:
+            out.print(f"Next: shims status{again()}", style="dim")
         return
     rows = table("GAP", "STATE", "WHY")
     for gap in answer["gaps"]:
@@ -137,6 +148,10 @@ def _print(answer: dict[str, Any], plan: Plan) -> None:
         out.print(f"\n{target}: did you mean {near}?", style="yellow", markup=False)
     if answer["ok"]:
         out.print("\napply() succeeds here.", style="green")
+        return
+    device = plan.environment.device
+    if lacks_npu(device.kind, device.reason):
+        out.print(f"\n{NPU_LACKS}", style="dim")
         return
     names = ",".join(g["id"] for g in answer["gaps"] if g["state"] not in _GOOD)
     if not names:

@@ -21,6 +21,8 @@ __all__ = ["foresee", "nearest_here"]
 def foresee(report: dict[str, Any], plan: Plan) -> None:
     """Say of each pending gap of `report` which of its targets there will not be.
 
+    Its state is then the one that it comes to when upstream is imported.
+
     Ours are left out: every release that they are open for was tried with them.
     """
     from ..registry.loading import packaged
@@ -36,6 +38,7 @@ def foresee(report: dict[str, Any], plan: Plan) -> None:
             is_needed = patch.gate != "closed" and patch.patch.kind != "add"
             if not is_needed or _has_one(candidates, trees):
                 continue
+            gap["state"] = str(State.MISSING_TARGET)
             near = _near(candidates[-1], trees)
             wanted = candidates[-1]
             gap["reason"] = (

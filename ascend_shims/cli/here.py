@@ -15,13 +15,34 @@ from ..plan import Plan
 from ..switches import SwitchError, Switches, read_switches
 from .named import RegistryPath
 
-__all__ = ["assumed", "own_plan", "own_switches", "print_json", "registry_option"]
+__all__ = [
+    "NPU_LACKS",
+    "assumed",
+    "lacks_npu",
+    "own_plan",
+    "own_switches",
+    "print_json",
+    "registry_option",
+]
+
+_ASKED = "ASCEND_SHIMS_DEVICE=npu"
+"""Who asked for an NPU; a reason is nothing else where torch_npu is installed."""
+
+NPU_LACKS = "Next: shims doctor   (the NPU that is asked for is not here)"
 
 registry_option = click.option(
     "--registry",
     type=RegistryPath(exists=True, path_type=Path),
     help="Another registry, or a folder of the project that has one.",
 )
+
+
+def lacks_npu(kind: str, reason: str) -> bool:
+    """Whether a device is an NPU that is asked for where there is none: the reason
+    says what lacks."""
+    if kind != "npu" or not reason.startswith(_ASKED):
+        return False
+    return reason != _ASKED or not any(Path("/dev").glob("davinci[0-9]*"))
 
 
 def assumed(

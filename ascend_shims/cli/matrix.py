@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +10,15 @@ import click
 
 from ..environment.versions import parse
 from ..upstream.collecting import rare_collections
-from .upstream import check_package, index_options, run_of, search_option
+from ..words.counting import counted
+from .upstream import (
+    again,
+    besides_gaps,
+    check_package,
+    index_options,
+    run_of,
+    search_option,
+)
 
 __all__ = ["command"]
 
@@ -97,17 +105,28 @@ def command(
             }
         )
     else:
-        _print(rows, releases)
+        # With more than one, where gaps differ in the releases that they claim.
+        labels = [one for c in checked for one in c.baseline.split(" and ")]
+        baselines = [one for one in dict.fromkeys(labels) if one != "nothing"]
+        roles = besides_gaps(run.watched)
+        companions = [gap for gap in gaps if roles.get(gap) == "companion"]
+        _print(rows, releases, baselines, companions)
+        _print_next(rows, releases, package)
     return 0
 
 
-def _print(rows: Rows, releases: list[str]) -> None:
-    from rich.padding import Padding
+def _print(
+    rows: Rows, releases: list[str], baselines: Sequence[str], companions: Sequence[str]
+) -> None:
     from rich.text import Text
 
     from .render import console, table
 
     out = console()
+    if baselines:
+        out.print(
+            f"Compared with what is locked: {', '.join(baselines)}\n", style="dim"
+        )
     width = max(map(len, rows), default=0)
     # Ten releases fit 80 columns only without what they have in common.
     alike = all(one.startswith("0.") for one in releases)
@@ -124,12 +143,55 @@ def _print(rows: Rows, releases: list[str]) -> None:
             made.add_row(f"{gap:<{width}}", *cells)
         out.print(made)
     out.print(_LEGEND, style="dim")
+    if companions:
+        names = ", ".join(companions)
+        said = counted(
+            len(companions),
+            f"1 of them is the companion of a gap: {names}",
+            f"{{number}} of them are companions of gaps: {names}",
+        )
+        out.print(said, style="dim")
     changed = {gap: _changes(row) for gap, row in rows.items()}
     if any(changed.values()):
         out.print("\nVerdicts change at")
-    for gap, said in changed.items():
-        if said:
-            out.print(Padding(Text(f"{gap:<{width}}  {said}"), (0, 0, 0, 2)))
+    for gap, some_changes in changed.items():
+        if some_changes:
+            head = f"  {gap:<{width}}  "
+            for line in _filled(some_changes, out.width - len(head)):
+                out.print(Text(head + line), soft_wrap=True)
+                head = " " * len(head)
+
+
+def _print_next(rows: Rows, releases: list[str], package: str) -> None:
+    """What tells more of the newest release at which something is to be looked at."""
+    from ..upstream.baselines import distribution_of
+    from .render import console
+
+    name = distribution_of(package)
+    for release in reversed(releases):
+        found = {row[release] for row in rows.values()}
+        if found & {"broken", "review"}:
+            why = "what is broken, and how" if "broken" in found else "what to review"
+            call = f"shims drift --against {name}=={release}{again()}"
+            break
+    else:
+        why = "all of it as one page"
+        about = "" if package == "vllm" else f" --package {package}"
+        call = f"shims report --html report.html{about}{again()}"
+    told = f"\nNext: {call}   ({why})"
+    console().print(told, style="dim", soft_wrap=True, markup=False)
+
+
+def _filled(changes: Sequence[str], room: int) -> Iterator[str]:
+    """The changes in lines: a release and its verdict stay side by side."""
+    line = ""
+    for one in changes:
+        longer = f"{line}, {one}" if line else one
+        if line and len(longer) + 1 > room:
+            yield f"{line},"
+            longer = one
+        line = longer
+    yield line
 
 
 def _fitting(releases: list[str], prefix: str, room: int) -> Iterator[list[str]]:
@@ -147,11 +209,11 @@ def _fitting(releases: list[str], prefix: str, room: int) -> Iterator[list[str]]
     yield some
 
 
-def _changes(row: Mapping[str, str | None]) -> str:
+def _changes(row: Mapping[str, str | None]) -> list[str]:
     """The first release of each run of verdicts after the first run."""
     changes, last = [], next(iter(row.values()), None)
     for release, verdict in row.items():
         if verdict != last and verdict is not None:
             changes.append(f"{release} {verdict}")
         last = verdict
-    return ", ".join(changes)
+    return changes

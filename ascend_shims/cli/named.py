@@ -29,18 +29,18 @@ def _unknown(name: str) -> str:
 
 
 class OneOf(click.Choice):  # type: ignore[type-arg]  # generic from click 8.4 on
-    """One of some words; of a misspelled one the nearest is told first."""
+    """One of some words; of a misspelled one the nearest is told alone."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         try:
             return super().convert(value, param, ctx)
-        except click.BadParameter as error:
+        except click.BadParameter:
             near = nearest(str(value), map(str, self.choices))
             if not near:
                 raise
-            self.fail(f"did you mean {near}? {error.message}", param, ctx)
+            self.fail(f"{value!r} is none of these; did you mean {near}?", param, ctx)
 
 
 class Seconds(click.FloatRange):

@@ -61,8 +61,8 @@ def command(
 
     \b
     Examples:
-      shims new-gap fast-rope --package acme_npu.shims
       shims new-gap two-pools --target vllm.v1.core.block_pool:BlockPool.touch
+      shims new-gap fast-rope --package acme_npu.shims    an example to begin with
     """
     from ..registry.discovery import discover_or_none, in_folder
     from ..scaffold.make import make_gap
@@ -93,11 +93,13 @@ def command(
             }
         )
     else:
-        _print(made, environ, steps)
+        _print(made, environ, steps, is_example=target is None)
     return 0
 
 
-def _print(made: Made, environ: dict[str, str], steps: list[str]) -> None:
+def _print(
+    made: Made, environ: dict[str, str], steps: list[str], *, is_example: bool
+) -> None:
     for path in made.files:
         say(f"made     {_short(path)}")
     for path in made.changed:
@@ -105,6 +107,8 @@ def _print(made: Made, environ: dict[str, str], steps: list[str]) -> None:
     read = f", as in {made.target.release}" if made.target.release else ""
     say()
     _tell(f"{made.gap} stands before {made.target.name}{read}.")
+    if is_example:
+        _tell("That is an example, as no --target was given.")
     if made.target.release is None:
         _tell("Its source is not installed here, so that its form is a guess.")
     _tell("Say in the entry why, and put your code into the module. Next:")

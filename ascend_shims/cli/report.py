@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -155,9 +156,15 @@ def _report(registry: Path | None) -> tuple[dict[str, Any] | None, list[str]]:
 
 
 def _said(file: Path, page: Page, size: int) -> str:
-    many, some = len(page.entries), len(page.releases)
-    gaps = counted(many, "1 gap", "{number} gaps")
-    releases = counted(some, "1 release", "{number} releases")
+    sorts = Counter(one.sort for one in page.entries)
+    rows = [counted(sorts["gap"], "1 gap", "{number} gaps")]
+    if sorts["companion"]:
+        rows.append(counted(sorts["companion"], "1 companion", "{number} companions"))
+    if sorts["watch"]:
+        rows.append(f"{sorts['watch']} watched")
+    *first, last = rows
+    gaps = " and ".join([*filter(None, [", ".join(first)]), last])
+    releases = counted(len(page.releases), "1 release", "{number} releases")
     found = [one.cells[-1].verdict for one in page.entries]
     newest = page.releases[-1].version
     worst = ", ".join(

@@ -9,9 +9,11 @@ from pathlib import Path
 import click
 
 from ..registry.writers import check_own
+from ..states import State
 from ..switches import SwitchError, read_switches
 from .completion import gap_lists
 from .here import own_plan, own_switches, registry_option
+from .speech import tell
 
 __all__ = ["command"]
 
@@ -63,13 +65,18 @@ def command(
         # The processes find it named by a variable, and read what others cannot change.
         check_own(own.registry)
     said = read_switches({"ASCEND_SHIMS_DISABLE": disable, "ASCEND_SHIMS_ONLY": only})
-    switches = own.narrowed(
-        only=said.only,
-        disable=said.disable,
-        strict=strict or own.strict,
-        said_by="shims run",
+    # Each option by its own name: that is what a complaint about a gap begins with.
+    switches = own.narrowed(disable=said.disable, said_by="--disable").narrowed(
+        only=said.only, strict=strict or own.strict, said_by="--only"
     )
-    own_plan(switches)
+    plan = own_plan(switches)
+    states = {planned.state for planned in plan.gaps}
+    # What is left out for any other reason stays so whatever is switched.
+    if State.OFF in states and states <= {State.OFF, State.LANDED, State.OBSOLETE}:
+        tell(
+            "shims: nothing is left to apply: --only, --disable and the variables "
+            "switch every gap off"
+        )
     program = shutil.which(words[0])
     if program is None:
         raise SwitchError(

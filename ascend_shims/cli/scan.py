@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from .speech import say
 from .upstream import (
     FORMATS,
     LEVELS,
+    again,
     installed_source,
     open_sources,
     search_option,
@@ -130,9 +131,48 @@ def command(
     if registry_out is not None:
         _write(registry_out, scanned, first, last)
         say(_next(registry_out, compared), err=True)
-    shown = Shown(scanned, compared if named else None, questions, compared)
+    given = [
+        *_options("--upstream", *upstreams),
+        *_options("--against", against),
+        *_options("--from", first),
+        *_options("--to", last),
+        *_options("--baseline", baseline),
+        *(["--tests"] if tests else []),
+        *(["--search-all"] if search_all else []),
+    ]
+    call = f"shims scan {shlex.join([*map(str, paths), *given])}{again()}"
+    shown = Shown(
+        scanned,
+        compared if named else None,
+        questions,
+        call,
+        compared,
+        tuple(_registries(paths)),
+    )
     show("json" if as_json else form, shown, everything=everything)
     return 1 if shown.kinds & set(LEVELS[fail_on]) else 0
+
+
+def _registries(paths: Sequence[Path]) -> Iterator[Path]:
+    """Those within the folders that are scanned, named as these were."""
+    from ..registry.discovery import DiscoveryError, in_folder
+
+    for path in paths:
+        folder = path.resolve()
+        if not folder.is_dir():
+            continue
+        try:
+            found = in_folder(folder)
+        except DiscoveryError:
+            # There is none, or it is not told which: scan needs none.
+            continue
+        # It is looked for upwards, too.
+        if found.is_relative_to(folder):
+            yield path / found.relative_to(folder)
+
+
+def _options(name: str, *values: str | None) -> list[str]:
+    return [word for value in values if value is not None for word in (name, value)]
 
 
 def _is_installed(against: str | None) -> bool:
@@ -264,7 +304,6 @@ def _write(path: Path, scanned: Scanned, first: str | None, last: str | None) ->
 def _next(path: Path, compared: Compared | None) -> str:
     """The commands that make drift work with a draft: it has no baseline yet."""
     from ..upstream.baselines import distribution_of
-    from .upstream import again
 
     package, version = "vllm", None
     if compared is not None:

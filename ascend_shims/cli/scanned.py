@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..scan.found import Found, Question, Scanned
+from ..words import said
 from ..words.counting import counted
+from ..words.folding import columns, fold
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -57,8 +61,12 @@ class Shown:
     compared: Compared | None
     """Where somebody asked for releases."""
     questions: tuple[Question, ...]
+    call: str
+    """The command with what it was given, to be called again with more."""
     settled: Compared | None = None
     """The release that told targets apart."""
+    registries: tuple[Path, ...] = ()
+    """Found in what was scanned: their gaps are another command's."""
 
     @cached_property
     def asked(self) -> dict[Found, list[Question]]:
@@ -244,7 +252,6 @@ def _escape(text: str) -> str:
 
 
 def _row(out: Console, shown: Shown, one: Found) -> None:
-    from rich.padding import Padding
     from rich.text import Text
 
     verdict = shown.verdict(one)
@@ -262,8 +269,15 @@ def _row(out: Console, shown: Shown, one: Found) -> None:
         lines.append((f"{since}{verdict.sentence}", ""))
     lines += [(f"{q.kind}: {q.sentence}", "yellow") for q in shown.asked.get(one, ())]
     for text, style in lines:
-        said = Text(text, style=style)
-        out.print(Padding(said, (0, 0, 0, indent), expand=False))
+        for part in _filled(said(text), max(20, out.width - indent)):
+            line = Text.assemble(" " * indent, (part, style))
+            out.print(line, soft_wrap=True)
+
+
+def _filled(text: str, width: int) -> Iterator[str]:
+    """Lines that end between words, and within a word only where no line holds it."""
+    for line in fold(text, width, whole=True):
+        yield from _folded(line, width) if columns(line) > width else [line]
 
 
 def _folded(text: str, width: int) -> list[str]:
@@ -298,8 +312,8 @@ def _since(shown: Shown, one: Found, verdict: Verdict) -> str:
     """The release at which it begins, where several were compared."""
     if shown.compared is None or len(shown.compared.labels) < 2:
         return ""
-    for label, said in zip(shown.compared.labels, shown.verdicts(one), strict=True):
-        if said is not None and said.kind == verdict.kind:
+    for label, there in zip(shown.compared.labels, shown.verdicts(one), strict=True):
+        if there is not None and there.kind == verdict.kind:
             return f"since {label}: "
     return ""
 
@@ -319,8 +333,8 @@ def _footer(out: Console, shown: Shown, everything: bool) -> None:
             out.print(_unplaced(compared), style="dim")
     if shown.questions:
         kinds_asked = Counter(q.kind for q in shown.questions)
-        said = ", ".join(f"{n} {kind}" for kind, n in kinds_asked.most_common())
-        out.print(f"questions: {said}", style="yellow")
+        told = ", ".join(f"{n} {kind}" for kind, n in kinds_asked.most_common())
+        out.print(f"questions: {told}", style="yellow")
     for file in scanned.skipped:
         out.print(f"not scanned: {file.path}: {file.reason}", style="red", markup=False)
     for problem in compared.checked[-1].problems if compared else ():
@@ -332,7 +346,11 @@ def _footer(out: Console, shown: Shown, everything: bool) -> None:
             f"{scanned.tests} test files left out; --tests takes them in",
         )
         out.print(left, style="dim")
-    out.print(_next(shown, everything), style="dim", soft_wrap=True)
+    for path in shown.registries:
+        call = f"shims drift --registry {shlex.quote(str(path))}"
+        registry = f"The gaps of {path} are checked by: {call}"
+        out.print(registry, style="dim", soft_wrap=True, markup=False)
+    out.print(_next(shown, everything), style="dim", soft_wrap=True, markup=False)
 
 
 def _unplaced(compared: Compared) -> str:
@@ -358,7 +376,9 @@ def _counts(scanned: Scanned, settled: bool) -> str:
     subclasses, overrides = forms["subclass"], forms["override"]
     parts = [
         counted(scanned.files, "1 file", "{number} files"),
-        counted(many, f"1 patch in {files}", f"{many} patches in {files}"),
+        counted(many, f"1 patch in {files}", f"{many} patches in {files}")
+        if many
+        else "0 patches",
         counted(subclasses, "1 subclass", "{number} subclasses"),
         counted(private, "1 private name", "{number} private names"),
     ]
@@ -369,10 +389,13 @@ def _counts(scanned: Scanned, settled: bool) -> str:
 
 
 def _next(shown: Shown, everything: bool) -> str:
+    more = any(not one.is_patch for one in shown.scanned.found)
     if shown.compared is None:
-        if not everything and any(not one.is_patch for one in shown.scanned.found):
-            return "Next: the same with --all, or with --against vllm@latest"
-        return "Next: the same with --against vllm@latest"
-    if not everything:
-        return "Next: the same with --all, or with --registry-out gap_registry.yaml"
-    return "Next: the same with --registry-out gap_registry.yaml"
+        why = "what it breaks"
+        call = f"{shown.call} --against vllm@latest"
+    else:
+        more, why = True, "a first registry"
+        call = f"{shown.call} --registry-out gap_registry.yaml"
+    if more and not everything:
+        why += "; --all shows the rest here"
+    return f"Next: {call}   ({why})"

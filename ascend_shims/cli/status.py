@@ -16,7 +16,14 @@ from ..states import State
 from ..switches import meant
 from .completion import gap_ids
 from .foreseen import foresee
-from .here import assumed, own_plan, own_switches, print_json
+from .here import (
+    NPU_LACKS,
+    assumed,
+    lacks_npu,
+    own_plan,
+    own_switches,
+    print_json,
+)
 from .named import OneOf, RegistryPath, Seconds, gaps_named
 
 if TYPE_CHECKING:
@@ -30,10 +37,6 @@ _SORTS: dict[str, Callable[[dict[str, Any]], Any]] = {
     # What needs somebody comes first, what nobody waits for last.
     "state": lambda gap: (not State(gap["state"]).is_fault, gap["state"]),
 }
-
-
-_ASKED = "ASCEND_SHIMS_DEVICE=npu"
-"""Who asked for an NPU; a reason is nothing else where torch_npu is installed."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +81,9 @@ class _Look:
     """Gaps of the registry that it leaves out."""
     others: frozenset[int] = frozenset()
     """Processes that carry gaps of another registry."""
+    closed: int = 0
+    """Gaps left out although they are patched here: upstream has closed them, and
+    something of them stays ours."""
 
 
 @click.command("status")
@@ -106,7 +112,7 @@ class _Look:
     help="By state: what needs somebody comes first.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, schema 1.")
-@click.option("--markdown", is_flag=True, help="For a ticket.")
+@click.option("--markdown", is_flag=True, help="For a ticket, in English.")
 @click.option(
     "--watch",
     type=Seconds(min=0.2),
@@ -155,7 +161,8 @@ def command(
         if not assume:
             foresee(report, plan)
         hidden = len(plan.registry.gaps) - len(report["gaps"])
-        return _Look(report, hidden, _others(plan, answers))
+        closed = 0 if choice.narrows else _closed(plan, report)
+        return _Look(report, hidden, _others(plan, answers), closed)
 
     def print_(now: _Look) -> None:
         report = now.report
@@ -167,7 +174,7 @@ def command(
         if markdown:
             click.echo(as_markdown(report, now.others), nl=False)
         else:
-            show(report, _next(now, choice), now.others)
+            show(report, _next(now, choice), now.others, now.closed)
 
     seen = look()
     if watch is None:
@@ -202,6 +209,11 @@ def _report(plan: Plan, answers: list[Answer], choice: _Choice) -> dict[str, Any
     report["gaps"] = choice.of(report["gaps"])
     report["processes"] = [_process(answer, choice) for answer in answers]
     return report
+
+
+def _closed(plan: Plan, report: dict[str, Any]) -> int:
+    shown = {gap["id"] for gap in report["gaps"]}
+    return sum(one.gap.id not in shown for one in plan.wanted)
 
 
 def _others(plan: Plan, answers: list[Answer]) -> frozenset[int]:
@@ -253,8 +265,9 @@ def _next(look: _Look, choice: _Choice) -> str:
             return f"Next: shims show {gap['id']}{same}"
     if any(one["problem"] for one in report["registries"]):
         return "Next: shims doctor"
-    if _is_amiss(report["environment"]["device"]):
-        return "Next: shims doctor   (the NPU that is asked for is not here)"
+    device = report["environment"]["device"]
+    if lacks_npu(device["kind"], device["reason"]):
+        return NPU_LACKS
     kept_out = any(gap["reason"].startswith("no NPU") for gap in report["gaps"])
     if kept_out:
         words = f"ASCEND_SHIMS_DEVICE=sim shims status{same}{choice.as_options()}"
@@ -266,10 +279,3 @@ def _next(look: _Look, choice: _Choice) -> str:
         return f"Next: shims show {shown[0]['id']}{same}"
     all_asked = choice.everything or not look.hidden
     return "Next: shims doctor" if all_asked else f"Next: shims status --all{same}"
-
-
-def _is_amiss(device: dict[str, str]) -> bool:
-    """Whether an NPU is asked for where there is none: the reason says what lacks."""
-    if device["kind"] != "npu" or not device["reason"].startswith(_ASKED):
-        return False
-    return device["reason"] != _ASKED or not any(Path("/dev").glob("davinci[0-9]*"))

@@ -8,6 +8,7 @@ from typing import Any
 from rich.text import Text
 
 from ..states import State
+from ..words.counting import counted
 from .render import console, state_text, summary, table, tally
 
 __all__ = ["as_markdown", "show"]
@@ -20,12 +21,18 @@ _OTHERS = (
 )
 
 
-def show(report: dict[str, Any], next_step: str, others: Container[int] = ()) -> None:
+def show(
+    report: dict[str, Any],
+    next_step: str,
+    others: Container[int] = (),
+    closed: int = 0,
+) -> None:
     """Print a report.
 
     Args:
         next_step: what one would want to do now.
         others: processes that carry the gaps of another registry.
+        closed: gaps that are patched here and not in the report.
     """
     out = console()
     environment = report["environment"]
@@ -40,6 +47,14 @@ def show(report: dict[str, Any], next_step: str, others: Container[int] = ()) ->
         out.print(gaps)
     else:
         out.print("No such gap in a new process.")
+    if closed:
+        said = counted(
+            closed,
+            "1 gap that upstream has closed is patched here, too: --all shows it.",
+            "{number} gaps that upstream has closed are patched here, too: --all shows "
+            "them.",
+        )
+        out.print(f"  {said}", style="dim")
     out.print()
     _show_registries(out, report.get("registries", []))
     _show_processes(out, report["processes"], others)

@@ -71,6 +71,8 @@ class RegistrySeen:
     project_refused: str | None = None
     found: tuple[FoundSeen, ...] = ()
     """Those of installed plugins."""
+    companions: int = 0
+    """What goes along with its gaps; other screens have rows for these, too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -232,10 +234,12 @@ def _registry(seen: RegistrySeen) -> Iterator[Finding]:
             fix if message else "unset ASCEND_SHIMS_REGISTRY",
         )
     else:
+        along = counted(seen.companions, " and 1 companion", " and {number} companions")
+        along = along if seen.companions else ""
         said = counted(
             seen.gaps,
-            f"1 gap of {seen.file} ({seen.source})",
-            f"{seen.gaps} gaps of {seen.file} ({seen.source})",
+            f"1 gap{along} of {seen.file} ({seen.source})",
+            f"{seen.gaps} gaps{along} of {seen.file} ({seen.source})",
         )
         yield ok(_REGISTRY, "registry", said)
     for one in seen.found:

@@ -245,9 +245,10 @@ class Run:
         locked = self.lock.baseline_for(watched, version)
         if locked is None and not self._is_locked(watched.package):
             raise NoBaselineError(
-                f"the lock has no baseline for {watched.candidates[-1]}; write one "
-                f"with `shims lock {distribution_of(watched.package)}==VERSION"
-                f"{self.again}`, or name a release with --baseline"
+                f"the lock has no baseline for {watched.candidates[-1]}; name a "
+                f"release with --baseline {distribution_of(watched.package)}==VERSION, "
+                "or in a registry of your own write one with `shims lock "
+                f"{distribution_of(watched.package)}==VERSION{self.again}`"
             )
         return locked
 

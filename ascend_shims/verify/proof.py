@@ -16,6 +16,7 @@ from typing import Any
 
 from ..plan import Plan
 from ..switches import Switches
+from ..words.counting import counted
 from .compare import compared
 from .interpreters import TIMEOUT, Interpreter, InterpreterError, work_folder
 from .jobs import Order, order_for
@@ -167,7 +168,13 @@ class _Interpreters:
     def _doubt(self, count: int) -> None:
         """Ask another stock interpreter what it has otherwise than the first."""
         self._doubts += 1
-        self._say(f"{count} differences: asking another stock interpreter")
+        self._say(
+            counted(
+                count,
+                "1 difference: asking another stock interpreter",
+                "{number} differences: asking another stock interpreter",
+            )
+        )
         again = self._start("stock again", "stock").answer(self._say)
         stock, other = self._stock["graphs"]["stock"], again["graphs"]["stock"]
         for one in compared(Path(stock["file"]), Path(other["file"])):

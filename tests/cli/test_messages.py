@@ -13,9 +13,9 @@ import pytest
 from rich.text import Text
 
 from ascend_shims.cli import main
+from ascend_shims.cli.here import lacks_npu
 from ascend_shims.cli.near import nearest
 from ascend_shims.cli.render import ShimsConsole, table
-from ascend_shims.cli.status import _is_amiss
 from ascend_shims.registry import load
 from ascend_shims.words.catalogue import load as load_words
 from ascend_shims.words.counting import counted
@@ -57,7 +57,8 @@ UNREACHABLE = "https://localhost:9/simple"
         (
             ["new-gap"],
             "Error: Missing argument 'ID'. For example: "
-            "shims new-gap fast-rope --package acme_npu.shims [usage]",
+            "shims new-gap two-pools --target vllm.v1.core.block_pool:BlockPool.touch "
+            "[usage]",
         ),
         (
             ["status", "--watch", "abc"],
@@ -162,7 +163,7 @@ def test_a_release_that_there_is_not(drift: Any) -> None:
 def test_an_npu_that_is_asked_for_is_looked_for(
     reason: str, kind: str, amiss: bool
 ) -> None:
-    assert _is_amiss({"kind": kind, "reason": reason}) is amiss
+    assert lacks_npu(kind, reason) is amiss
 
 
 @pytest.mark.skipif(bool(list(Path("/dev").glob("davinci[0-9]*"))), reason="an NPU")

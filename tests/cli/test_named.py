@@ -71,11 +71,11 @@ def test_what_is_no_gap_is_not_called_one(besides: dict[str, Role], said: str) -
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("aplied", "did you mean applied? 'aplied' is not one of 'applied', 'off'."),
+        ("aplied", "'aplied' is none of these; did you mean applied?"),
         ("zzz", "'zzz' is not one of 'applied', 'off'."),
     ],
 )
-def test_of_a_misspelled_word_the_nearest_comes_first(word: str, said: str) -> None:
+def test_of_a_misspelled_word_the_nearest_is_told_alone(word: str, said: str) -> None:
     choice = OneOf(["applied", "off"])
     assert choice.convert("off", None, None) == "off"
     with pytest.raises(click.BadParameter) as error:

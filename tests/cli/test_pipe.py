@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -51,3 +54,35 @@ def test_the_reasons_of_apply_check(shims: Any, project: Path) -> None:
     assert "missing-target" in row
     assert "madeup.core:answer does not exist in the loaded upstream" in row
     assert "Without them: ASCEND_SHIMS_DISABLE=loud,polite" in done.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["status"],
+        ["schema", "status"],
+        ["new-gap", "soft", "--package", "own.shims", "--target", "madeup.core:answer"],
+        ["explain"],
+        ["--help"],
+        ["drift", "--help"],
+    ],
+)
+def test_a_reader_who_has_seen_enough_is_no_finding(
+    environ: dict[str, str], tmp_path: Path, words: list[str]
+) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "ascend_shims", *words],
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            env=environ,
+            cwd=tmp_path,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")

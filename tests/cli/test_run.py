@@ -5,6 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import pytest
+
 _ASK = "from madeup.user import answer; print(answer('tea'))"
 
 
@@ -55,3 +57,29 @@ def test_an_interpreter_without_the_toolkit_says_so(shims) -> None:
     assert done.stdout == "bare\n"
     done = shims("run", "--", sys.executable, "-I", "-c", "print('isolated')")
     assert done.stdout == "isolated\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("--only", "polite", "--disable", "polite"), True),
+        (("--only", "polite"), False),
+        (("--disable", "polite"), False),
+        ((), False),
+    ],
+)
+def test_that_nothing_is_left_to_apply_is_told(shims, words, told: bool) -> None:
+    done = shims("run", *words, "--", sys.executable, "-c", _ASK)
+    assert done.returncode == 0
+    said = (
+        "shims: nothing is left to apply: --only, --disable and the variables switch "
+        "every gap off\n"
+    )
+    assert done.stderr == (said if told else "")
+
+
+@pytest.mark.parametrize("option", ["--only", "--disable"])
+def test_a_gap_that_there_is_not_is_named_by_its_option(shims, option: str) -> None:
+    done = shims("run", option, "typo", "--", "true")
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"shims: {option} names the gap 'typo', which ")

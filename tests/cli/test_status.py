@@ -368,14 +368,16 @@ def test_apply_check_says_what_was_meant(
     ],
 )
 def test_a_target_that_there_is_not_is_told_before_upstream_is_loaded(
-    shims_json, project: Path, mistyped: str, hint: str
+    shims, shims_json, project: Path, mistyped: str, hint: str
 ) -> None:
     registry = project / "registry.yaml"
     registry.write_text(registry.read_text().replace("madeup.core:answer", mistyped, 1))
     missing = f"the installed release has no {mistyped}"
     said = f"never applies here: {missing}; {hint}"
-    loud, polite = shims_json("status")["gaps"]
-    assert (loud["state"], loud["reason"]) == ("pending", said)
+    done = shims("status", "--json")
+    assert done.returncode == 1
+    loud, polite = json.loads(done.stdout)["gaps"]
+    assert (loud["state"], loud["reason"]) == ("missing-target", said)
     assert "has no" not in polite["reason"]
     assert shims_json("show", "loud")["here"]["reason"] == said
     (loud, _) = shims_json("status", "--assume", "madeup=1.2.0")["gaps"]
@@ -410,6 +412,26 @@ def test_of_candidates_one_is_enough_and_a_closed_gate_needs_none(
     gaps = shims_json("status")["gaps"]
     assert [gap["state"] for gap in gaps] == ["pending", "pending"]
     assert not [gap for gap in gaps if "has no" in gap["reason"]]
+
+
+NPU = {"ASCEND_SHIMS_REGISTRY": None, "ASCEND_SHIMS_DEVICE": None}
+
+
+def test_what_is_patched_though_it_is_closed_is_told(shims) -> None:
+    said = "2 gaps that upstream has closed are patched here, too: --all shows them."
+    assumed = ("--assume", "vllm=0.32.0")
+    sim = {**NPU, "ASCEND_SHIMS_DEVICE": "sim"}
+    assert said in shims("status", *assumed, extra=sim).stdout
+    assert "closed" not in shims("status", "--all", *assumed, extra=sim).stdout
+    assert "closed" not in shims("status", *assumed, extra=NPU).stdout
+
+
+def test_apply_check_without_an_npu_says_how_to_try(shims) -> None:
+    done = shims("apply-check", extra={**NPU, "ASCEND_SHIMS_ASSUME": "vllm=0.32.0"})
+    assert done.returncode == 0
+    assert done.stdout.splitlines()[-1] == (
+        "Next: ASCEND_SHIMS_DEVICE=sim shims apply-check   (what an NPU would get)"
+    )
 
 
 def test_apply_check_says_of_each_gap_why_nothing_would_be(shims) -> None:

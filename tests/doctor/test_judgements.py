@@ -638,6 +638,10 @@ WRITABLE = (
 test_registry = table(
     lambda seen: list(judge_switches(SwitchesSeen(()), seen))[1:],
     (
+        replace(REGISTRY, companions=2),
+        ("ok", "registry", "12 gaps and 2 companions of /r.yaml (of this toolkit)", ""),
+    ),
+    (
         replace(REGISTRY, refused=WRITABLE, errors=("the same",)),
         ("problem", "registry-writable", "(mode 0666), so it is ignored", "`chmod o-w"),
     ),

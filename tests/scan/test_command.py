@@ -17,6 +17,7 @@ from xml.etree import ElementTree
 
 import pytest
 
+from ascend_shims.cli.scanned import _filled
 from ascend_shims.registry import load
 
 RELEASES = {
@@ -98,7 +99,9 @@ def test_an_inventory_needs_no_release(shims: Any) -> None:
     assert "not scanned: plug/old.py: is Python 2" in done.stdout
     assert "1 test file left out; --tests takes it in" in done.stdout
     assert "2 files · 4 patches in 1 · 0 subclasses" in done.stdout
-    assert done.stdout.rstrip().endswith("--against vllm@latest")
+    assert done.stdout.splitlines()[-1].endswith(
+        " --offline --against vllm@latest   (what it breaks; --all shows the rest here)"
+    )
 
 
 def test_a_release_gives_verdicts_questions_and_an_exit_code(shims: Any) -> None:
@@ -111,7 +114,8 @@ def test_a_release_gives_verdicts_questions_and_an_exit_code(shims: Any) -> None
     assert "3 broken madeup.core:_hidden imports it, though it is private" in text
     assert "madeup 1.2 against madeup 1.1: 3 broken" in text
     assert "questions: 2 exists-nowhere" in text
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    # But for the last one, which is copied.
+    assert max(map(len, done.stdout.splitlines()[:-1])) <= 80
 
 
 @pytest.mark.parametrize(
@@ -279,7 +283,7 @@ def test_the_table_lists_what_it_counts(shims: Any, tmp_path: Path) -> None:
     assert "1 subclass · " in plain
     assert "1 private name" in " ".join(plain.split())
     assert "madeup.core:Engine" not in plain
-    assert "Next: the same with --all" in plain
+    assert "\nNext: shims scan plug --upstream madeup --index-url " in plain
     assert "4  madeup.core:Engine\n" in full
     assert "3  madeup.core:_hidden\n" in full
     full = shims(*AGAINST, "--all").stdout
@@ -327,3 +331,34 @@ def test_nothing_of_upstream_or_the_plugin_is_imported(
     (tmp_path / "plug" / "boom.py").write_text("raise SystemExit('imported')\n")
     (tmp_path / "plug" / "__init__.py").write_text("raise SystemExit('imported')\n")
     assert shims(*AGAINST, "--fail-on", "never").returncode == 0
+
+
+def test_a_project_without_patches_has_none_in_nothing(
+    shims: Any, tmp_path: Path
+) -> None:
+    """Its registry is another command's, which is told."""
+    (tmp_path / "plain folder" / "acme").mkdir(parents=True)
+    (tmp_path / "plain folder" / "acme" / "a.py").write_text("")
+    (tmp_path / "plain folder" / "acme" / "gap_registry.yaml").write_text("")
+    done = shims("plain folder", "--offline")
+    first, *_, registry, after = done.stdout.splitlines()
+    assert first.startswith("1 file · 0 patches · 0 subclasses · ")
+    path = "plain folder/acme/gap_registry.yaml"
+    assert registry == (
+        f"The gaps of {path} are checked by: shims drift --registry '{path}'"
+    )
+    assert after.startswith("Next: shims scan 'plain folder' --index-url ")
+    assert after.endswith(" --offline --against vllm@latest   (what it breaks)")
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("there is no `a.b.c.d` now", ["there is no", "`a.b.c.d` now"]),
+        ("no `long.names.here.go`", ["no", "`long.names.", "here.go`"]),
+    ],
+)
+def test_a_name_is_broken_only_where_no_line_holds_it(
+    text: str, lines: list[str]
+) -> None:
+    assert list(_filled(text, 14)) == lines

@@ -246,6 +246,9 @@ def _registry(given: Given) -> RegistrySeen:
             FoundSeen(o.namespace, o.distribution, o.path, o.gaps, o.problem)
             for o in (registries_of(given.plan.registry) if given.plan else ())
         ),
+        companions=sum(not namespace_of(c.id) for c in given.plan.registry.companions)
+        if given.plan
+        else 0,
     )
 
 

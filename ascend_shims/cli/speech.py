@@ -82,8 +82,8 @@ class Context(click.Context):
         is_far = isinstance(error, ShimsError) and code_of(error) == _UNREACHABLE
         # A context is left more than once, by click's own doing.
         if is_far and not hasattr(error, "__notes__"):
-            for hint in _elsewhere(self.command):
-                error.add_note(hint)
+            # By hand: Python 3.10 has no `add_note`.
+            error.__notes__ = list(_elsewhere(self.command))
         return super().__exit__(kind, error, trace)
 
     def make_formatter(self) -> click.HelpFormatter:

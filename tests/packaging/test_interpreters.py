@@ -60,6 +60,17 @@ print(json.dumps({one.metadata["Name"]: one.version for one in found}))
 """
 
 
+UNREACHED = """
+import contextlib, io, os
+from ascend_shims.cli import main
+os.environ |= {"ASCEND_SHIMS_CACHE": os.path.abspath("cache"), "NO_PROXY": "*"}
+told = io.StringIO()
+with contextlib.redirect_stderr(told):
+    code = main(["drift", "--against", "vllm==9.9", "--index-url", "http://127.0.0.1:9"])
+print(code, told.getvalue().splitlines()[-1])
+"""
+
+
 @dataclass(frozen=True)
 class Installed:
     """An environment with nothing but the wheel and what it needs."""
@@ -166,3 +177,9 @@ def test_drift_of_a_made_up_upstream(installed: Installed, project: Path) -> Non
     said = installed.shims(*drift, project / "newer", path=project, ends=(1,))
     assert "madeup.core:reply" in said
     assert "1 broken" in said
+
+
+def test_an_index_that_does_not_answer(installed: Installed, tmp_path: Path) -> None:
+    said = installed.python("-c", UNREACHED, path=tmp_path)
+    assert said.startswith("2 shims: cannot reach 127.0.0.1:9")
+    assert said.endswith("with --against [index-unreachable]\n")
